@@ -475,6 +475,49 @@ fn several_texts_stop_strings_and_streams() {
 }
 
 #[test]
+fn the_best_texts_of_a_search_come_in_their_order() {
+    let model = Model::new();
+    let options = ["--prompt", "a", "--regex", "red|green|blue", "--beams", "6", "-n", "4"];
+    let found: Value = serde_json::from_str(&run(
+        &model.args(&[&options[..], &["--json", "--length-penalty", "0.5"]].concat())
+    ))
+    .unwrap();
+    // Three texts exist, however they are spelled.
+    let answers = found["answers"].as_array().unwrap();
+    let texts: Vec<&str> = answers.iter().map(|one| one["text"].as_str().unwrap()).collect();
+    let scores: Vec<f64> = answers.iter().map(|one| one["score"].as_f64().unwrap()).collect();
+    let mut sorted = texts.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, ["blue", "green", "red"]);
+    assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    // The same by a document, which people read with headings.
+    let document = json!({"prompt": "a", "guided_regex": "red|green|blue", "use_beam_search": true, "best_of": 6,
+        "length_penalty": 0.5, "n": 4});
+    let file = model.file("beams.json", &document.to_string());
+    let shown = run(&model.args(&["--chat", &file, "--quiet"]));
+    let expected: String =
+        (1..).zip(&texts).map(|(number, text)| format!("== {number}\n{text}\n")).collect();
+    assert_eq!(shown, expected);
+
+    for (more, words) in [
+        (&["--temperature", "0.5"][..], "temperature is 0.5"),
+        (&["--stop", "x"], "stop_token_ids"),
+        (&["--beams", "3"], "as many beams as"),
+        (&["--finish", "gentle"], "promised and cut"),
+    ] {
+        let mut asked = vec!["--prompt", "a", "-n", "4"];
+        asked.extend(if more[0] == "--beams" { &[][..] } else { &["--beams", "6"] });
+        asked.extend(more);
+        let output = palmette(&model.args(&asked));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(words), "{more:?}: {said}");
+    }
+    let batch = model.file("beams.jsonl", &document.to_string());
+    let output = palmette(&model.args(&["--batch", &batch]));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("a batch are drawn"));
+}
+
+#[test]
 fn a_batch_answers_every_line_and_tells_of_bad_ones() {
     let model = Model::new();
     let lines = [

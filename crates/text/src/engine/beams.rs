@@ -116,7 +116,7 @@ impl BeamQueue {
         let began = Instant::now();
         let is_stopping = || self.is_stopping.load(Ordering::Relaxed);
         let BeamJob { request, beams, sink, is_dropped, since } = &mut job;
-        let waited = began - *since;
+        let (waited, is_dropped) = (began - *since, &*is_dropped);
         let is_unwanted = || is_dropped.load(Ordering::Relaxed) || is_stopping();
         let told = &mut |place: usize, event| {
             if is_unwanted() {
@@ -139,7 +139,15 @@ impl BeamQueue {
         let searched = match is_unwanted() {
             true => Ok(Ok(Vec::new())),
             false => catch_unwind(AssertUnwindSafe(|| {
-                let rows = || Ok(DeskRows::new(desk, &request.prompt, beams.width));
+                let rows = || {
+                    Ok(DeskRows {
+                        desk,
+                        prompt: &request.prompt,
+                        width: beams.width,
+                        is_dropped,
+                        replies: None,
+                    })
+                };
                 beams.search_by(model, request, rows, told)
             })),
         };
@@ -169,14 +177,11 @@ struct DeskRows<'a> {
     desk: &'a Desk,
     prompt: &'a [TokenId],
     width: usize,
+    is_dropped: &'a Arc<AtomicBool>,
     replies: Option<mpsc::Receiver<BeamReply>>,
 }
 
-impl<'a> DeskRows<'a> {
-    fn new(desk: &'a Desk, prompt: &'a [TokenId], width: usize) -> Self {
-        Self { desk, prompt, width, replies: None }
-    }
-
+impl DeskRows<'_> {
     /// Waits for the rows that were asked for. They do not come where the runner has ended.
     fn take(&self, logits: &mut RowLogits) -> Result<(), TextError> {
         let ended = || SequencesError::Engine("the engine ended before the search did".to_owned());
@@ -192,7 +197,8 @@ impl BeamRows for DeskRows<'_> {
         self.replies = Some(replies);
         let (prompt, width) = (self.prompt.to_vec(), self.width);
         let buffer = std::mem::take(logits);
-        self.desk.ask(BeamAsk::Begin { prompt, width, logits: buffer, reply });
+        let is_dropped = Arc::clone(self.is_dropped);
+        self.desk.ask(BeamAsk::Begin { prompt, width, is_dropped, logits: buffer, reply });
         self.take(logits)
     }
 

@@ -13,7 +13,7 @@
 //!   sampler.
 //! - Each request that was admitted is told exactly one end or failure, unless its [`Ticket`] was
 //!   dropped; then nothing more.
-//! - Requests begin in the order of their arrival.
+//! - Texts begin in the order of their arrival, and so do searches.
 //!
 //! # Drafts
 //! Behind a text's tokens a pass may read a guess at what follows (`drafts`), and tells the logits
@@ -293,8 +293,11 @@ impl Engine {
         let is_dropped = Arc::<AtomicBool>::default();
         let ticket = Ticket { is_dropped: Arc::clone(&is_dropped) };
         let (request, beams, since) = (request.clone(), *beams, Instant::now());
-        self.beams.submit(BeamJob { request, beams, sink, is_dropped, since })?;
-        Ok(ticket)
+        let taken = self.beams.submit(BeamJob { request, beams, sink, is_dropped, since });
+        if let Err(SubmitError::Full { .. }) = &taken {
+            self.desk.count(|counts| counts.refused += 1);
+        }
+        taken.map(|()| ticket)
     }
 
     /// Work so far.

@@ -209,8 +209,9 @@ impl Runner {
     fn take_ask(&mut self, ask: BeamAsk) {
         let store = &mut *self.sequences;
         let taken = match ask {
-            BeamAsk::Begin { prompt, width, logits, reply } => {
-                self.search = Some(Searching::new(prompt, (width, logits), reply));
+            BeamAsk::Begin { prompt, width, is_dropped, logits, reply } => {
+                let ways = (logits, reply);
+                self.search = Some(Searching::new(prompt, width, is_dropped, ways));
                 Ok(())
             }
             BeamAsk::Step { parents, tokens, logits } => match &mut self.search {
@@ -333,8 +334,12 @@ impl Runner {
         self.remove(place);
     }
 
-    /// Removes the texts that nobody wants any more and whose masks are not being made.
+    /// Removes the texts that nobody wants any more and whose masks are not being made, and lets a
+    /// search end that waits.
     fn drop_unwanted(&mut self) {
+        if self.search.as_ref().is_some_and(Searching::is_unwanted) {
+            self.fail_search(SequencesError::Engine("nobody wants the search any more".to_owned()));
+        }
         for place in (0..self.rows.len()).rev() {
             if self.rows[place].writing.as_ref().is_some_and(|writing| writing.is_dropped()) {
                 self.cancel(place);

@@ -1,5 +1,7 @@
 //! The runner's part of a search for whole texts: its beams' rows in the passes of all texts.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use palmette_core::TokenId;
@@ -12,7 +14,13 @@ use crate::beam_reader::{BeamSequences, RowLogits};
 pub(super) enum BeamAsk {
     /// The search begins: the logits after a prompt are wanted, and those of each step go the same
     /// way.
-    Begin { prompt: Vec<TokenId>, width: usize, logits: RowLogits, reply: Sender<BeamReply> },
+    Begin {
+        prompt: Vec<TokenId>,
+        width: usize,
+        is_dropped: Arc<AtomicBool>,
+        logits: RowLogits,
+        reply: Sender<BeamReply>,
+    },
     /// Logits after a token behind each of these rows are wanted.
     Step { parents: Vec<u32>, tokens: Vec<TokenId>, logits: RowLogits },
     /// The search is over.
@@ -26,6 +34,8 @@ pub(super) type BeamReply = Result<RowLogits, SequencesError>;
 pub(super) struct Searching {
     /// Places that its beams take among the texts'.
     pub(super) width: usize,
+    /// True when nobody wants it any more.
+    is_dropped: Arc<AtomicBool>,
     logits: RowLogits,
     reply: Sender<BeamReply>,
     sequences: BeamSequences,
@@ -50,12 +60,18 @@ enum Stage {
 impl Searching {
     pub(super) fn new(
         prompt: Vec<TokenId>,
-        (width, logits): (usize, RowLogits),
-        reply: Sender<BeamReply>,
+        width: usize,
+        is_dropped: Arc<AtomicBool>,
+        (logits, reply): (RowLogits, Sender<BeamReply>),
     ) -> Self {
         let sequences = BeamSequences::default();
         let (tokens, read, stage) = (prompt, 0, Stage::Waits);
-        Self { width, logits, reply, sequences, tokens, read, stage }
+        Self { width, is_dropped, logits, reply, sequences, tokens, read, stage }
+    }
+
+    /// True where it waits for an answer that nobody wants any more.
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.stage != Stage::Away && self.is_dropped.load(Ordering::Relaxed)
     }
 
     /// True once it has places.

@@ -340,6 +340,15 @@ fn a_search_that_nobody_wants_ends() {
     assert_eq!(second.found(2).unwrap().len(), 2);
     assert_eq!(first.updates.iter().count(), 0);
     assert_eq!(engine.statistics().cancelled, 1);
+    // One that waits for places gives way to texts and searches after it.
+    let filling: Vec<TextStream> =
+        (0..2).map(|seed| engine.submit(&request(&model, 0, 9, seed)).unwrap()).collect();
+    let waiting = search(&engine, &asked, &TextBeams::of_texts(4));
+    let after = search(&engine, &asked, &TextBeams::of_texts(1));
+    drop(waiting.ticket);
+    assert_eq!(after.found(1).unwrap().len(), 1);
+    filling.into_iter().for_each(|stream| drop(together(stream).unwrap()));
+    assert_eq!((waiting.updates.iter().count(), engine.statistics().cancelled), (0, 2));
     // Dropping the engine ends a search by a failure.
     let third = search(&engine, &asked, &TextBeams::of_texts(4));
     drop(engine);
