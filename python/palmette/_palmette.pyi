@@ -262,7 +262,7 @@ class Grammar:
     ) -> Grammar:
         """Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or Anthropic's interface.
 
-        Of a request are read ``tools``, ``tool_choice``, ``parallel_tool_calls`` and the format of answers without a call
+        Of a request are read ``tools``, ``tool_choice``, ``parallel_tool_calls``, ``lax_tools`` and the format of answers without a call
         (``response_format``, ``text.format``, ``output_config``, ``structured_outputs``). ``format`` is the way in which the model writes
         calls, such as ``hermes`` (Qwen3), ``qwen_xml`` (Qwen3-Coder, Qwen3.5), ``kimi_k2`` or ``harmony`` (gpt-oss); the documentation
         of tool calls has the table.

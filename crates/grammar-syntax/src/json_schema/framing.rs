@@ -3,7 +3,7 @@
 use super::argument_styles::ArgumentStyle;
 
 /// The text that a schema's values are a part of.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Framing {
     /// Values that are no objects are left out: they are arguments of a call.
     pub(crate) objects: bool,

@@ -131,6 +131,7 @@ impl Calls<'_> {
         match tool.input {
             Input::Nothing => schema(tool.at, Some(NOTHING)),
             Input::Object(at) => schema(at, None),
+            Input::AnyObject => schema(tool.at, Some(ANY_OBJECT)),
             Input::Text => schema(tool.at, Some(INPUT)),
             Input::EmbeddedGrammar(language, at) => {
                 let text = members.json.string(at).map_or("", |text| &**text);
@@ -166,6 +167,9 @@ impl Calls<'_> {
 
 /// The schema of no arguments.
 const NOTHING: &str = "{\"type\":\"object\",\"additionalProperties\":false}";
+
+/// The schema of any arguments.
+const ANY_OBJECT: &str = "{\"type\":\"object\",\"additionalProperties\":true}";
 
 /// The schema of any text as an argument.
 const INPUT: &str = "{\"type\":\"object\",\"properties\":{\"input\":{\"type\":\"string\"}},\"required\":[\"input\"],\

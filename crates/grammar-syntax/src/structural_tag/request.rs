@@ -2,7 +2,7 @@
 //!
 //! Tools are read as OpenAI's, Anthropic's, Gemini's and MCP's interfaces define them, alone, in a
 //! list, or in a request with `tools`, `tool_choice`, `parallel_tool_calls` and the format of an
-//! answer.
+//! answer. With `"lax_tools": true` a tool that says `"strict": false` takes any object.
 
 use super::answer::{self, answer, is_format};
 use super::calls::{Calls, whole};
@@ -106,6 +106,7 @@ const READ: &[&str] = &[
     "tools",
     "tool_choice",
     "parallel_tool_calls",
+    "lax_tools",
     "functions",
     "function_call",
     "toolConfig",
@@ -189,7 +190,8 @@ impl Request<'_, '_> {
                 return Err(members.error(root, rule));
             }
         };
-        let mut tools = Tools::default();
+        let lax = members.flag(root, "lax_tools")?;
+        let mut tools = Tools { lax, ..Tools::default() };
         listed.into_iter().try_for_each(|at| tools.add(members, at))?;
         Ok(tools)
     }
@@ -223,7 +225,10 @@ impl Request<'_, '_> {
         if !is_object || is_format(members, root) || OF_REQUESTS.iter().any(has) {
             return false;
         }
-        let asks = answer::READ.iter().chain(&["tool_choice", "parallel_tool_calls"]).any(has);
+        let asks = answer::READ
+            .iter()
+            .chain(&["tool_choice", "parallel_tool_calls", "lax_tools"])
+            .any(has);
         NAMED.iter().any(has) || !asks
     }
 

@@ -1,5 +1,7 @@
 //! Formats to rules.
 
+use hashbrown::HashMap;
+
 use super::error::StructuralTagError;
 use super::format::{
     Delimiter, EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered,
@@ -9,7 +11,7 @@ use super::options::StructuralTagOptions;
 use crate::free_text::without;
 use crate::json_schema::quoted::quoted;
 use crate::json_schema::source::{JsonId, Source};
-use crate::json_schema::{self, JsonSchemaError, Warning, Whitespace};
+use crate::json_schema::{self, Framing, JsonSchemaError, PropertyOrder, Warning, Whitespace};
 use crate::named_tokens::{TextPart, pieces};
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalKind,
@@ -35,6 +37,18 @@ pub(super) struct Rules<'s, 'b, 'c> {
     builder: GrammarBuilder,
     warnings: Vec<Warning>,
     lexing: Lexing,
+    /// Schemas that were read without a warning and leave no set open: tools often have the same.
+    schemas: HashMap<SchemaKey, NonterminalId>,
+}
+
+/// All that says what texts a schema allows, beside the options of the document.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SchemaKey {
+    text: String,
+    framing: Framing,
+    order: PropertyOrder,
+    is_compact: bool,
+    is_closed: bool,
 }
 
 impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
@@ -44,7 +58,8 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         budget: &'b mut Budget<'c>,
     ) -> Self {
         let (builder, warnings) = (GrammarBuilder::new(), Vec::new());
-        Self { json, options, budget, builder, warnings, lexing: Lexing::Any }
+        let schemas = HashMap::new();
+        Self { json, options, budget, builder, warnings, lexing: Lexing::Any, schemas }
     }
 
     /// The grammar of a whole text, and what its schemas say without effect.
@@ -236,9 +251,21 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
             options.whitespace = Whitespace::Compact;
         }
         let text = schema.text.as_deref().unwrap_or_else(|| self.json.text(at));
+        let key = SchemaKey {
+            text: text.to_owned(),
+            framing: schema.framing,
+            order: options.order,
+            is_compact: schema.is_compact,
+            is_closed: schema.is_closed,
+        };
+        let is_alone = schema.resources.is_empty();
+        if let Some(&known) = self.schemas.get(&key).filter(|_| is_alone) {
+            return Ok(known);
+        }
         let read = json_schema::parse_within(text, &options, schema.framing, self.budget);
         let is_here = schema.text.is_none();
         let (grammar, warnings) = read.map_err(|error| self.schema_error(at, is_here, &error))?;
+        let is_plain = is_alone && warnings.is_empty() && grammar.slots().is_empty();
         self.warnings.extend(warnings.into_iter().map(|warning| match is_here {
             true => Warning {
                 pointer: self.json.pointer(at) + &warning.pointer,
@@ -251,7 +278,11 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
                 message: warning.to_string(),
             },
         }));
-        self.embed(at, &grammar)
+        let made = self.embed(at, &grammar)?;
+        if is_plain {
+            self.schemas.insert(key, made);
+        }
+        Ok(made)
     }
 
     /// An error of the schema at a place of this document, or of one that was not written here, as

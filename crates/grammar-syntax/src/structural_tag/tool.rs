@@ -19,6 +19,8 @@ pub(super) enum Input {
     Nothing,
     /// An object that is valid for the schema there.
     Object(JsonId),
+    /// Any object: the schema does not bind.
+    AnyObject,
     /// Any text.
     Text,
     /// A text of the grammar in the member there.
@@ -78,6 +80,8 @@ const HOSTED: &[&str] = &[
 pub(super) struct Tools {
     pub(super) tools: Vec<Tool>,
     pub(super) hosted: Vec<String>,
+    /// True where a tool that says `"strict": false` is not held to its schema.
+    pub(super) lax: bool,
 }
 
 impl Tools {
@@ -158,8 +162,13 @@ impl Tools {
             let alone = members.json.object(at).is_some_and(|object| object.members().len() == 1);
             members.get(at, "json").filter(|_| alone)
         });
+        let mut strict = members.optional_flag(inner, "strict")?;
+        if inner != at {
+            strict = strict.or(members.optional_flag(at, "strict")?);
+        }
         let input = match within.or(schema) {
             None => Input::Nothing,
+            Some(_) if self.lax && strict == Some(false) => Input::AnyObject,
             Some(at) => match members.json.json(at) {
                 Json::Object(_) | Json::Bool(_) => Input::Object(at),
                 _ => return Err(members.error(at, "the schema of the arguments is a JSON object")),

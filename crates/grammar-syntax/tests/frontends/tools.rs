@@ -53,6 +53,48 @@ const TIME_CALL: &str =
 const RAIN_CALL: &str =
     "<tool_call>\n{\"name\": \"rain\", \"arguments\": {\"mm\": 3}}\n</tool_call>";
 
+/// A tool that says `"strict": false` takes any object where the request has `lax_tools`, beside
+/// others that are held to their schemas.
+#[test]
+fn lax_tools_take_any_object() {
+    let tool = |name: &str, strict: &str| {
+        format!(
+            r#"{{"type": "function", "function": {{"name": "{name}", "parameters": {{"type": "object",
+                "properties": {{"mm": {{"type": "integer"}}}}, "required": ["mm"], "additionalProperties": false}}{strict}}}}}"#
+        )
+    };
+    let tools = [
+        tool("strict", ", \"strict\": true"),
+        tool("silent", ""),
+        tool("null", ", \"strict\": null"),
+        tool("lax", ", \"strict\": false"),
+        r#"{"type": "function", "name": "flat", "parameters": {"type": "object", "additionalProperties": false}, "strict": false}"#
+            .to_owned(),
+    ];
+    let asked = |more: &str| {
+        let tools = tools.join(", ");
+        format!("{{\"tools\": [{tools}], \"tool_choice\": \"required\"{more}}}")
+    };
+    let call = |name: &str, arguments: &str| {
+        format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {arguments}}}\n</tool_call>")
+    };
+    let others = [call("strict", "{}"), call("silent", "{}"), call("null", "{\"a\": 1}")];
+    let lax = [
+        call("lax", "{}"),
+        call("lax", "{\"mm\": \"few\", \"a\": [1]}"),
+        call("flat", "{\"a\": 1}"),
+    ];
+    let no_object = [call("lax", "1"), call("lax", "[]"), call("lax", "")];
+    let fit = [call("strict", "{\"mm\": 1}"), call("lax", "{\"mm\": 1}"), call("flat", "{}")];
+    let [others, lax, no_object, fit] = [&others, &lax, &no_object, &fit]
+        .map(|calls| calls.iter().map(String::as_str).collect::<Vec<_>>());
+    let refused = [&others[..], &no_object].concat();
+    calls(&asked(", \"lax_tools\": true"), "hermes", &[&fit[..], &lax].concat(), &refused);
+    for more in ["", ", \"lax_tools\": false", ", \"lax_tools\": null"] {
+        calls(&asked(more), "hermes", &fit, &[&refused[..], &lax].concat());
+    }
+}
+
 #[test]
 fn calls_may_stand_in_words() {
     let both = format!("let me see {TIME_CALL}\n{RAIN_CALL}");

@@ -342,7 +342,7 @@ impl Grammar {
 
     /// Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or
     /// Anthropic's interface (``tools``, ``tool_choice``, ``parallel_tool_calls``,
-    /// ``response_format``). ``format`` is the way in which the model writes calls, such as
+    /// ``lax_tools``, ``response_format``). ``format`` is the way in which the model writes calls, such as
     /// ``hermes`` (Qwen3), ``qwen_xml`` (Qwen3-Coder, Qwen3.5), ``kimi_k2`` or ``harmony``
     /// (gpt-oss).
     #[staticmethod]

@@ -18,6 +18,8 @@ pub struct MessageMembers {
     /// Tools that may be called: `{"name", "description", "input_schema"}`.
     #[schema(value_type = Option<Vec<Object>>)]
     pub tools: Option<Vec<Value>>,
+    /// Any object for tools that say `"strict": false`, as in a chat.
+    pub lax_tools: Option<bool>,
     /// Choice among them: `auto`, `any`, `none`, or one by its name.
     pub tool_choice: Option<MessageToolChoice>,
     /// Texts before which the answer ends.

@@ -23,6 +23,8 @@ pub struct ResponseMembers {
     pub tool_choice: Option<Value>,
     /// Several calls in one answer.
     pub parallel_tool_calls: Option<bool>,
+    /// Any object for tools that say `"strict": false`, as in a chat.
+    pub lax_tools: Option<bool>,
     /// The form of the answer's text.
     pub text: Option<TextForm>,
     /// Limit on the tokens of the answer.

@@ -27,6 +27,8 @@ pub struct MaskMembers {
     pub tool_choice: Option<Value>,
     /// Permission of several calls, as in a chat.
     pub parallel_tool_calls: Option<bool>,
+    /// Any object for tools that say `"strict": false`, as in a chat.
+    pub lax_tools: Option<bool>,
     /// Tokens to show at most, the shortest first.
     #[schema(maximum = 1000, default = 40)]
     pub show: Option<usize>,

@@ -89,6 +89,7 @@ fn members() -> Vec<(&'static str, Vec<Value>)> {
             ],
         ),
         ("parallel_tool_calls", vec![json!(false)]),
+        ("lax_tools", vec![json!(true)]),
         ("reasoning_effort", vec![json!("low"), json!("much")]),
         ("verbosity", vec![json!("medium"), json!("high")]),
         ("thinking", vec![json!({"type": "enabled"}), json!({"type": "adaptive"})]),

@@ -21,6 +21,9 @@ pub struct ChatMembers {
     pub tool_choice: Option<Value>,
     /// Several calls in one answer.
     pub parallel_tool_calls: Option<bool>,
+    /// Tools that say `"strict": false` take any object; without it they are held to their schemas
+    /// as all others are.
+    pub lax_tools: Option<bool>,
     /// Log-probabilities of the answer's tokens.
     pub logprobs: Option<bool>,
     /// Number of most likely tokens at each place of the answer, with `logprobs`.

@@ -195,6 +195,7 @@ impl TextMembers {
         for (name, value) in [
             ("tool_choice", chat.tool_choice.clone()),
             ("parallel_tool_calls", parallel),
+            ("lax_tools", chat.lax_tools.map(Value::Bool)),
             ("response_format", self.response_format.clone()),
         ] {
             request.extend(value.map(|value| (name.to_owned(), value)));
@@ -464,7 +465,7 @@ mod tests {
     fn tools_have_the_grammar_of_calls() {
         let format = *ToolFormat::named("hermes").unwrap();
         let tool = json!({"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}});
-        let tools = Tools { list: vec![tool], format };
+        let tools = Tools { list: vec![tool], lax: false, format };
         let calls = |choice: Option<Value>, text: Value| {
             let chat = ChatMembers { tool_choice: choice, ..ChatMembers::default() };
             members(text).calls(&chat, &tools, &TextDefaults::default())

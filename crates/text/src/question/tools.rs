@@ -13,6 +13,8 @@ use crate::tool_calls::{ArgumentKinds, ToolCallReader};
 pub(super) struct Tools {
     /// Their definitions, as they were given.
     pub(super) list: Vec<Value>,
+    /// True where those that say `"strict": false` take any object.
+    pub(super) lax: bool,
     pub(super) format: ToolFormat,
 }
 
@@ -41,7 +43,7 @@ impl Tools {
             let inner = if tool["custom"].is_object() { &tool["custom"] } else { tool };
             inner["name"].as_str().map(str::to_owned)
         };
-        let kinds = ArgumentKinds::of_tools(&self.list);
+        let kinds = ArgumentKinds::of_tools(&self.list, self.lax);
         Calling { format: self.format, customs: customs.filter_map(name).collect(), kinds }
     }
 }
@@ -75,6 +77,7 @@ impl ChatMembers {
             );
             Fault::new("/tools", detail)
         })?;
-        Ok(Some(Tools { list: tools.to_vec(), format }))
+        let lax = self.lax_tools.unwrap_or(false);
+        Ok(Some(Tools { list: tools.to_vec(), lax, format }))
     }
 }

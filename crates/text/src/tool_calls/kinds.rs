@@ -115,15 +115,16 @@ struct ToolKinds {
 }
 
 impl ArgumentKinds {
-    /// The kinds of tools as requests define them.
-    pub fn of_tools(definitions: &[Value]) -> Self {
+    /// The kinds of tools as requests define them; of those that `lax` lets take any object, where
+    /// they say `"strict": false`, every kind is expected.
+    pub fn of_tools(definitions: &[Value], lax: bool) -> Self {
         let mut tools = HashMap::new();
         for tool in definitions {
             let listed = ["functionDeclarations", "function_declarations"]
                 .iter()
                 .find_map(|name| tool.get(name)?.as_array());
             for tool in listed.map_or(std::slice::from_ref(tool), Vec::as_slice) {
-                if let Some((name, kinds)) = tool_kinds(tool) {
+                if let Some((name, kinds)) = tool_kinds(tool).filter(|_| !lax || !says_lax(tool)) {
                     tools.insert(name, kinds);
                 }
             }
@@ -136,6 +137,12 @@ impl ArgumentKinds {
         let Some(tool) = self.tools.get(tool) else { return Kinds::ALL };
         tool.named.get(parameter).copied().unwrap_or(tool.others)
     }
+}
+
+/// True where a definition says that its schema does not bind.
+fn says_lax(tool: &Value) -> bool {
+    let inner = ["function", "toolSpec"].iter().find_map(|name| tool[name].get("strict"));
+    inner.filter(|strict| !strict.is_null()).unwrap_or(&tool["strict"]) == false
 }
 
 fn tool_kinds(tool: &Value) -> Option<(String, ToolKinds)> {
@@ -272,21 +279,24 @@ mod tests {
 
     #[test]
     fn kinds_are_those_of_the_schema() {
-        let tools = ArgumentKinds::of_tools(&[
-            json!({"type": "function", "function": {"name": "f", "parameters": {
-                "properties": {
-                    "text": {"type": "string"}, "count": {"type": "INTEGER", "nullable": true},
-                    "either": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/list"}]},
-                    "listed": {"enum": ["a", 3.5, null]}, "free": {},
-                    "loop": {"$ref": "#/properties/loop"},
-                },
-                "allOf": [{"properties": {"text": {}, "more": {"const": true}}}],
-                "additionalProperties": {"type": "number"},
-                "$defs": {"list": {"type": "array"}},
-            }}}),
-            json!({"name": "g", "input_schema": {"json": {"properties": {"a": {"type": ["object", "null"]}}}}}),
-            json!({"type": "custom", "custom": {"name": "h"}}),
-        ]);
+        let tools = ArgumentKinds::of_tools(
+            &[
+                json!({"type": "function", "function": {"name": "f", "parameters": {
+                    "properties": {
+                        "text": {"type": "string"}, "count": {"type": "INTEGER", "nullable": true},
+                        "either": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/list"}]},
+                        "listed": {"enum": ["a", 3.5, null]}, "free": {},
+                        "loop": {"$ref": "#/properties/loop"},
+                    },
+                    "allOf": [{"properties": {"text": {}, "more": {"const": true}}}],
+                    "additionalProperties": {"type": "number"},
+                    "$defs": {"list": {"type": "array"}},
+                }}}),
+                json!({"name": "g", "input_schema": {"json": {"properties": {"a": {"type": ["object", "null"]}}}}}),
+                json!({"type": "custom", "custom": {"name": "h"}}),
+            ],
+            false,
+        );
         let union = |kinds: &[Kinds]| kinds.iter().fold(Kinds::NONE, |all, &one| all.or(one));
         for (tool, parameter, expected) in [
             ("f", "text", Kinds::STRING),

@@ -313,7 +313,7 @@ fn calls_are_held_and_read_in_every_format() {
         TestRunner::new(config)
             .run(&answers, |((first, second), thought, words)| {
                 let tools = [first.definition(), second.definition()];
-                let kinds = ArgumentKinds::of_tools(&tools);
+                let kinds = ArgumentKinds::of_tools(&tools, false);
                 let (parallel, alone) =
                     (machine(format, &tools, true), machine(format, &tools, false));
                 let both = [first.call(), second.call()];
@@ -428,6 +428,36 @@ fn check(
     Ok(())
 }
 
+/// What a lax tool is called with is read as it was meant: `3` is a number where any value may
+/// stand, and a text where the schema binds and asks for one.
+#[test]
+fn arguments_of_lax_tools_are_read_as_any_values() {
+    let format = ToolFormat::named("qwen_xml").expect("is known");
+    let tools = [json!({"name": "get", "strict": false, "parameters": {"type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "additionalProperties": false}})];
+    let call = |parameters: &[(&str, &str)]| {
+        let one =
+            |(name, value): &(&str, &str)| format!("<parameter={name}>\n{value}\n</parameter>\n");
+        let inside: String = parameters.iter().map(one).collect();
+        format!("<tool_call>\n<function=get>\n{inside}</function>\n</tool_call>")
+    };
+    let few = call(&[("a", "3"), ("b", "few"), ("c", "[1]")]);
+    let fit = call(&[("a", "3"), ("b", "4")]);
+    for (lax, text, expected) in [
+        (true, &few, Some(json!({"a": 3, "b": "few", "c": [1]}))),
+        (true, &fit, Some(json!({"a": 3, "b": 4}))),
+        (false, &few, None),
+        (false, &fit, Some(json!({"a": "3", "b": 4}))),
+    ] {
+        let request = json!({"tools": tools, "lax_tools": lax});
+        assert_eq!(machine_of(format, &request).accepts(text), expected.is_some(), "{lax} {text}");
+        let Some(expected) = expected else { continue };
+        let found = read(format, &ArgumentKinds::of_tools(&tools, lax), &[text]);
+        let [(_, arguments, true)] = &found.calls[..] else { panic!("{lax} {text}: {found:?}") };
+        assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), expected, "{lax} {text}");
+    }
+}
+
 /// The same call as each family's models write it, by hand.
 #[test]
 fn samples_of_families() {
@@ -435,7 +465,7 @@ fn samples_of_families() {
         json!({"name": "get", "parameters": {"type": "object", "required": ["city"], "additionalProperties": false,
         "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}),
     ];
-    let kinds = ArgumentKinds::of_tools(&tools);
+    let kinds = ArgumentKinds::of_tools(&tools, false);
     let expected = json!({"city": "Köln", "days": 3});
     for (name, text) in SAMPLES {
         let format = ToolFormat::named(name).unwrap_or_else(|| panic!("{name}"));

@@ -249,6 +249,8 @@ fn fill_chat(
     let parallel = given("parallel_tool_calls").map(serde_json::from_value).transpose();
     let parallel = parallel.context("parallel_tool_calls of the tools' request")?;
     chat.parallel_tool_calls = chat.parallel_tool_calls.or(parallel);
+    let lax = given("lax_tools").map(serde_json::from_value).transpose();
+    chat.lax_tools = chat.lax_tools.or(lax.context("lax_tools of the tools' request")?);
     if !text.has_form() {
         text.response_format = given("response_format");
     }

@@ -59,6 +59,7 @@ pub(crate) async fn show(
             tools: own.tools.clone(),
             tool_choice: own.tool_choice.clone(),
             parallel_tool_calls: own.parallel_tool_calls,
+            lax_tools: own.lax_tools,
             ..ChatMembers::default()
         };
         let chat = ChatQuestion { own: chat, text };

@@ -83,6 +83,7 @@ impl Conversation {
             tools: own.tools.map(|tools| tools.into_iter().map(tool).collect()),
             tool_choice: faults.take(chosen.transpose()).flatten(),
             parallel_tool_calls: single.map(|single| !single),
+            lax_tools: own.lax_tools,
             reasoning_effort: effort,
             thinking,
             ..ChatMembers::default()

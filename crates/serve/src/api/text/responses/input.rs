@@ -40,6 +40,7 @@ pub(super) fn chat(own: ResponseMembers, mut text: TextMembers) -> Result<ChatQu
         tools: own.tools.map(|tools| tools.into_iter().map(tool).collect()),
         tool_choice: own.tool_choice.map(tool_choice),
         parallel_tool_calls: own.parallel_tool_calls,
+        lax_tools: own.lax_tools,
         logprobs: (logprobs || own.top_logprobs.is_some_and(|top| top > 0)).then_some(true),
         top_logprobs: own.top_logprobs,
         reasoning_effort: own.reasoning.and_then(|reasoning| reasoning.effort),
