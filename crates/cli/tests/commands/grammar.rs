@@ -218,7 +218,7 @@ fn stats_tell_and_draw_the_automaton_of_masks() {
     assert!(masks["masks"].as_u64() > Some(3) && masks["walked"] == 0, "{masks}");
     assert!(masks["nodes"].as_u64() >= masks["deepest"].as_u64(), "{masks}");
     assert!(masks["deepest"].as_u64() >= Some(1), "{masks}");
-    let drawing = std::fs::read_to_string(drawing).unwrap();
+    let drawing = std::fs::read_to_string(drawn).unwrap();
     let nodes = drawing.lines().filter(|line| line.starts_with("  n") && !line.contains("->"));
     assert_eq!(nodes.count() as u64, masks["nodes"].as_u64().unwrap(), "{drawing}");
     for part in ["digraph masks {", "NUMBER", " tokens", "->"] {

@@ -1,7 +1,5 @@
 //! Graph of a mask automaton: its nodes and edges as far as they were read, to be shown.
 
-use std::collections::VecDeque;
-
 use hashbrown::HashMap;
 use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::lr::StateId;
@@ -59,8 +57,8 @@ impl MaskAutomaton {
         let automaton = memo.suffix_sets.of_masks();
         let (mut graph, mut numbers) = (AutomatonGraph::default(), HashMap::new());
         let mut words = vec![0; self.vocabulary.num_words()];
-        let mut queue = VecDeque::new();
-        let mut number = |graph: &mut AutomatonGraph, id: AutomatonNodeId, depth| {
+        let mut ids: Vec<AutomatonNodeId> = Vec::new();
+        let mut number = |graph: &mut AutomatonGraph, ids: &mut Vec<_>, id, depth| {
             *numbers.entry(id).or_insert_with(|| {
                 let node = automaton.get(id);
                 let tokens = memo.composed_of(node.said.suffix_set).map(|mask| {
@@ -69,20 +67,20 @@ impl MaskAutomaton {
                 });
                 let (missing, nexts) = (node.missing, Vec::new());
                 graph.nodes.push(GraphNode { tokens, missing, depth, nexts });
-                queue.push_back(id);
+                ids.push(id);
                 graph.nodes.len() - 1
             })
         };
         for (of, top, id) in automaton.firsts() {
-            let node = number(&mut graph, id, 1);
+            let node = number(&mut graph, &mut ids, id, 1);
             graph.firsts.push(GraphFirst { lexer: memo.lexer_of(of), top, node });
         }
         let mut at = 0;
         while at < graph.nodes.len() {
-            let id = queue[at];
+            let id = ids[at];
             let depth = graph.nodes[at].depth + graph.nodes[at].missing as usize;
             for (state, next) in automaton.nexts(id) {
-                let next = number(&mut graph, next, depth);
+                let next = number(&mut graph, &mut ids, next, depth);
                 graph.nodes[at].nexts.push((state, next));
             }
             at += 1;
