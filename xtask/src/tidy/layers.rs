@@ -39,6 +39,7 @@ const CRATES: &[(&str, Layers)] = &[
             ("catalog_references", &[]),
             ("substring_references", &["catalog_references"]),
             ("free_text", &[]),
+            ("chunks", &[]),
             ("misspelling", &[]),
             ("named_tokens", &[]),
             ("token_references", &[]),
@@ -53,8 +54,18 @@ const CRATES: &[(&str, Layers)] = &[
                 ],
             ),
             ("regex", &["json_schema"]),
-            ("gbnf", &["catalog_references", "substring_references", "token_references"]),
-            ("lark", &["catalog_references", "token_references", "json_schema"]),
+            (
+                "gbnf",
+                &[
+                    "catalog_references",
+                    "substring_references",
+                    "token_references",
+                    "free_text",
+                    "chunks",
+                    "regex",
+                ],
+            ),
+            ("lark", &["catalog_references", "token_references", "chunks", "json_schema"]),
             (
                 "structural_tag",
                 &[
