@@ -38,6 +38,7 @@ const CRATES: &[(&str, Layers)] = &[
         &[
             ("catalog_references", &[]),
             ("substring_references", &["catalog_references"]),
+            ("chunks", &[]),
             ("free_text", &[]),
             ("misspelling", &[]),
             ("named_tokens", &[]),
@@ -53,8 +54,18 @@ const CRATES: &[(&str, Layers)] = &[
                 ],
             ),
             ("regex", &["json_schema"]),
-            ("gbnf", &["catalog_references", "substring_references", "token_references"]),
-            ("lark", &["catalog_references", "token_references", "json_schema"]),
+            (
+                "gbnf",
+                &[
+                    "catalog_references",
+                    "chunks",
+                    "free_text",
+                    "regex",
+                    "substring_references",
+                    "token_references",
+                ],
+            ),
+            ("lark", &["catalog_references", "chunks", "token_references", "json_schema"]),
             (
                 "structural_tag",
                 &[

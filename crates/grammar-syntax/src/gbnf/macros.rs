@@ -273,7 +273,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// What stands between parentheses and commas, of which one may be the last.
+    /// Items between parentheses and commas, of which one may be the last.
     fn list(&mut self, one: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let start = self.at;
         self.eat("(");

@@ -342,8 +342,8 @@ impl Grammar {
 
     /// Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or
     /// Anthropic's interface (``tools``, ``tool_choice``, ``parallel_tool_calls``,
-    /// ``lax_tools``, ``response_format``). ``format`` is the way in which the model writes calls, such as
-    /// ``hermes`` (Qwen3), ``qwen_xml`` (Qwen3-Coder, Qwen3.5), ``kimi_k2`` or ``harmony``
+    /// ``lax_tools``, ``response_format``). ``format`` is the way in which the model writes calls,
+    /// such as ``hermes`` (Qwen3), ``qwen_xml`` (Qwen3-Coder, Qwen3.5), ``kimi_k2`` or ``harmony``
     /// (gpt-oss).
     #[staticmethod]
     #[pyo3(signature = (request, format, **options))]
