@@ -38,6 +38,7 @@ const CRATES: &[(&str, Layers)] = &[
         &[
             ("catalog_references", &[]),
             ("substring_references", &["catalog_references"]),
+            ("chunks", &[]),
             ("free_text", &[]),
             ("chunks", &[]),
             ("misspelling", &[]),

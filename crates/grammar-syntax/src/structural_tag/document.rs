@@ -141,8 +141,8 @@ impl Reader<'_, '_> {
                 let excludes = members.optional_texts(at, "excludes")?;
                 let max_chars = members.optional_count(at, "max_chars")?;
                 match members.optional_count(at, "max_tokens")? {
-                    // No token, no text.
-                    Some(0) => Format::Fixed(String::new()),
+                    // No token or no character, no text.
+                    max if max == Some(0) || max_chars == Some(0) => Format::Fixed(String::new()),
                     max => {
                         let max = max.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
                         let max_tokens = max.and_then(NonZeroU32::new);

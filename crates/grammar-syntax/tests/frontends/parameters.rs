@@ -107,7 +107,7 @@ fn nested_marks_say_of_what_kind_a_value_is() {
         object.clone(),
         list(&[]),
         list(&[one.clone(), inner.clone()]),
-        object + "\n" + &list(&[one.clone()]) + &named("d", "json", "[\"x\", {}]"),
+        object + "\n" + &list(std::slice::from_ref(&one)) + &named("d", "json", "[\"x\", {}]"),
     ];
     let invalid = [
         named("a", "dict", ""),

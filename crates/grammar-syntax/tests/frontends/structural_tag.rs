@@ -139,6 +139,7 @@ fn formats_are_composed() {
         &["aaa", "ab"],
     );
     check(r#"{"type": "any_text", "max_tokens": 0}"#, &[""], &["a"]);
+    check(r#"{"type": "any_text", "max_chars": 0, "max_tokens": 3}"#, &[""], &["a"]);
 }
 
 #[test]
