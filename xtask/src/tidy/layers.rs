@@ -40,7 +40,6 @@ const CRATES: &[(&str, Layers)] = &[
             ("substring_references", &["catalog_references"]),
             ("chunks", &[]),
             ("free_text", &[]),
-            ("chunks", &[]),
             ("misspelling", &[]),
             ("named_tokens", &[]),
             ("token_references", &[]),
