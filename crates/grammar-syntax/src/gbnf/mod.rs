@@ -8,8 +8,8 @@
 //! llama.cpp is stricter the meaning is the same.
 //!
 //! Steps: `reader` makes a tree of each rule, in which XGrammar's macros are written out;
-//! `collapse` finds what is regular; `build` makes terminals of it, so that the lexer does the work,
-//! and makes rules of the rest.
+//! `collapse` finds what is regular; `build` makes terminals of it, so that the lexer does the
+//! work, and makes rules of the rest.
 //!
 //! [`Lexing::Any`]: crate::Lexing::Any
 
