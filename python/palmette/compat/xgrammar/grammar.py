@@ -175,7 +175,8 @@ def deserialised(text: str) -> tuple[Grammar, dict]:
         match source:
             case {"type": "grammar", "grammar": str(ebnf), **rest}:
                 return Grammar.from_ebnf(ebnf, root_rule_name=rest.get("root", "root")), found
-            case {"type": "json_schema", "json_schema": schema, "whitespace": str(space), "order": str(order)}:
+            case {"type": "json_schema", "json_schema": schema, "whitespace": (str() | [str(), str()]) as space, "order": str(order)}:
+                space = space if isinstance(space, str) else tuple(space)
                 made = palmette.Grammar.from_json_schema(schema, whitespace=space, order=order)
                 return Grammar(made, source), found
             case {"type": "regex", "pattern": str(pattern)}:
