@@ -13,6 +13,7 @@ use crate::{Budget, Grammar, Interrupted, Span};
 /// knows them by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "a source is compiled once and never in a list")]
 pub enum GrammarSource {
     /// Lark's language.
     Lark {

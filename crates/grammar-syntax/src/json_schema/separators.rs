@@ -36,7 +36,7 @@ pub struct SeparatorError {
 
 impl Separators {
     /// Bytes of a separator, at most.
-    pub const MAX_BYTES: usize = 15;
+    pub const MAX_BYTES: usize = 7;
 
     /// Separators of these texts.
     ///
