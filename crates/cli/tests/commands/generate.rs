@@ -343,7 +343,7 @@ fn a_servers_body_is_a_document() {
         &["no messages", "no choices", "top_p is 7", "temperature is -1"],
     );
     for (members, words) in [
-        (json!({"prompt": "a", "best_of": 2}), "only 1 is computed here"),
+        (json!({"prompt": "a", "best_of": 2}), "only 1 is computed where answers are drawn"),
         (json!({"prompt": "a", "echo": true}), "echo is true"),
         (json!({"prompt": "a", "messages": []}), "give one"),
         (json!({"prompt": "a", "regex": "b"}), "use structured_outputs.regex"),
