@@ -143,6 +143,17 @@ async fn messages_are_chats_in_other_words() {
     let system = "[system] Be short.\n".len() as u64;
     assert_eq!(counted["input_tokens"], usage["input_tokens"].as_u64().unwrap() + system);
 
+    // Words of the assistant at the end are gone on with.
+    let begun = json!([
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": [{"type": "text", "text": "So"}]},
+    ]);
+    let on = both(&writing, json!({"messages": begun, "max_tokens": 5, "ignore_eos": true})).await;
+    let same = json!({"messages": begun, "max_tokens": 5, "ignore_eos": true, "continue_final_message": true});
+    let chat = writing.chat(same).await.ok();
+    assert_eq!(on["content"][0]["text"], chat["choices"][0]["message"]["content"]);
+    assert_eq!(on["usage"]["input_tokens"], "[user] Hello\n[assistant] So".len());
+
     // Why a message ended.
     let cut = both(&writing, json!({"max_tokens": 3, "ignore_eos": true})).await;
     assert_eq!(
@@ -234,6 +245,10 @@ async fn errors_have_anthropics_form() {
         (json!({"output_config": {"format": {"type": "xml"}}}), "output_config.format"),
         (json!({"tools": [{"name": "f", "input_schema": {"type": "nothing"}}]}), "tools"),
         (json!({"container": "c"}), "container"),
+        (
+            json!({"output_config": {"format": {}}, "response_format": {"type": "text"}}),
+            "response_format",
+        ),
         (json!({"max_token": 3}), "max_token"),
         (json!({"temperature": -1}), "temperature"),
     ] {

@@ -36,7 +36,9 @@ pub(crate) struct StatsArgs {
     vocabulary: VocabularyOptions,
     #[command(flatten)]
     ahead: AheadArgs,
-    /// Write the automaton of masks as far as the texts read it, for Graphviz: `dot -Tsvg`
+    /// With --vocab: write the automaton of masks as far as the texts read it, for Graphviz
+    /// (`dot -Tsvg`). A box is a lexeme in progress, an edge a state of the parser with the symbol
+    /// that leads to it, an ellipse the tokens that these states are sure of
     #[arg(long, value_name = "FILE", requires = "vocab")]
     dot: Option<PathBuf>,
     /// Print one JSON document instead of text

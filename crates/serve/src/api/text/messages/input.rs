@@ -41,6 +41,11 @@ impl Conversation {
             let detail = "output_config.format and output_format are one member; leave one out";
             faults.push(Fault::new("/output_format", detail));
         }
+        let is_given = format.is_some() || own.output_format.is_some();
+        if is_given && text.response_format.is_some() {
+            let detail = "output_config.format and response_format are one member; leave one out";
+            faults.push(Fault::new("/response_format", detail));
+        }
         if let Some(format) = format.or(own.output_format) {
             text.response_format = Some(response_format(format));
         }
@@ -61,6 +66,10 @@ impl Conversation {
         });
         let (messages, places) =
             faults.take(messages(own.system.as_ref(), &own.messages)).unwrap_or_default();
+        // Words of the assistant at the end are the beginning of the answer.
+        let goes_on = messages.last().is_some_and(|last| {
+            last["role"] == "assistant" && last.get("tool_calls").is_none() && last["content"] != ""
+        });
         let choice = own.tool_choice.as_ref();
         let single = choice.and_then(|choice| choice.disable_parallel_tool_use);
         let chosen = choice.map(|choice| match (choice.kind, &choice.name) {
@@ -86,6 +95,7 @@ impl Conversation {
             lax_tools: own.lax_tools,
             reasoning_effort: effort,
             thinking,
+            continue_final_message: goes_on.then_some(true),
             ..ChatMembers::default()
         };
         faults.or(Self { chat: ChatQuestion { own: chat, text }, places, warnings })
