@@ -7,7 +7,7 @@
 //! Line breaks are blanks: a rule goes on until the next `name ::=`, as XGrammar has it. Where
 //! llama.cpp is stricter the meaning is the same.
 //!
-//! Steps: `reader` makes a tree of each rule, in which XGrammar's [`macros`] are written out;
+//! Steps: `reader` makes a tree of each rule, in which XGrammar's `macros` are written out;
 //! `collapse` finds what is regular; `build` makes terminals of it, so that the lexer does the
 //! work, and makes rules of the rest.
 //!
