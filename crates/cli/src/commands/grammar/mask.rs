@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use palmette_core::{Constraint, Lengths, TokenId, mask};
+use palmette_core::{Constraint, Lengths, TokenId, Vocabulary, mask};
 use palmette_grammar::{
     EndingError, GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget,
     PreparedVocabulary, RecognizerError, RecognizerScratch, TerminalSet,
@@ -177,7 +177,15 @@ fn terminals(
     let expected = recognizer.expected(position, &mut RecognizerScratch::default())?;
     let names = |set: &TerminalSet| {
         let terminals = recognizer.grammar().terminals();
-        set.iter().map(|terminal| terminals[terminal.index()].name.clone()).collect()
+        // Terminals of one name differ in their priority or their place in the grammar.
+        let mut names: Vec<String> = Vec::new();
+        for terminal in set.iter() {
+            let name = &terminals[terminal.index()].name;
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
     };
     Ok([names(&expected.in_progress), names(&expected.next)])
 }
@@ -212,7 +220,7 @@ fn text(report: &Report, constraint: &GrammarConstraint, show: usize) -> String 
     let rows: Vec<_> = tokens
         .iter()
         .take(show)
-        .map(|&token| vec![token.to_string(), spelled(vocabulary.text(token))])
+        .map(|&token| vec![token.to_string(), spelled(vocabulary, token, report.accepting)])
         .collect();
     text += &format!("\n{}", table(&[" token", "text"], &rows));
     if tokens.len() > show {
@@ -221,9 +229,14 @@ fn text(report: &Report, constraint: &GrammarConstraint, show: usize) -> String 
     text + &format!("mask made in {:.0} us", report.mask_us)
 }
 
-fn spelled(bytes: &[u8]) -> String {
+/// The text of a token; of one without text its name, unless it ends a text that may end.
+fn spelled(vocabulary: &Vocabulary, token: TokenId, may_end: bool) -> String {
+    let bytes = vocabulary.text(token);
     if bytes.is_empty() {
-        return "(end)".to_owned();
+        let is_end = may_end && vocabulary.ends().contains(&token);
+        let mut names = vocabulary.names();
+        let name = names.find(|(_, named)| *named == token).filter(|_| !is_end);
+        return name.map_or("(end)".to_owned(), |(name, _)| name.to_owned());
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => format!("{text:?}"),
