@@ -8,9 +8,9 @@ use crate::generate::GenerateOptions;
 /// Set of the sequences that a [`Generator`](crate::Generator) of these options could write, for a
 /// search: each is accepted where it ends, and nothing follows there.
 ///
-/// It ends by a stop token, where the constraint allows nothing more, and at the most tokens. Of
-/// sequences that are promised to be whole its masks allow what leaves a way to the end; what they
-/// deny is not refused again when it is committed, since a search commits what they allow.
+/// Sequences end by a stop token, where the constraint allows nothing more, and at the most tokens.
+/// Masks of those that are promised to be whole allow what leaves a way to the end; what they deny
+/// is not refused again when it is committed, since a search commits what they allow.
 #[derive(Debug)]
 pub(crate) struct EndedSequences<'c, C: ?Sized> {
     constraint: &'c C,

@@ -41,7 +41,7 @@ pub(super) struct Rules<'s, 'b, 'c> {
     schemas: HashMap<SchemaKey, NonterminalId>,
 }
 
-/// All that says what texts a schema allows, beside the options of the document.
+/// Key of a schema's texts, beside the options of the document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SchemaKey {
     text: String,

@@ -86,8 +86,8 @@ fn points_are_a_part_of_names_that_are_defined_so() {
     check(dotted, &["1,23a.b", "4a\u{e9}b"], &["1,ab", "root.item", "1,"]);
 }
 
-/// Whether free text with `<a` before "x" or "yy" and `<<` before "z" is whole, by its definition:
-/// what stands first, a trigger or `!`, decides.
+/// Definition of whole free text with `<a` before "x" or "yy" and `<<` before "z": what stands
+/// first, a trigger or `!`, decides.
 fn is_dispatched(text: &str, loops: bool) -> bool {
     let tags = [("<a", &["x", "yy"][..]), ("<<", &["z"])];
     let begins = |at: usize| tags.iter().find(|(tag, _)| text[at..].starts_with(tag));

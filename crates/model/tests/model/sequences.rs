@@ -83,7 +83,7 @@ enum Op {
     Add,
     /// Of some sequence, so many hundredths of its tokens.
     Fork(prop::sample::Index, usize),
-    /// So many tokens of the end of some sequence.
+    /// Cut of the last tokens of some sequence, and their number.
     Truncate(prop::sample::Index, usize),
     Remove(prop::sample::Index),
     /// Of each sequence: how many tokens it grows by, from which token on, and whether its logits

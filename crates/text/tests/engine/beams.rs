@@ -12,9 +12,9 @@ use palmette_text::{TextBeams, TextBeamsError};
 use super::items::item_request;
 use super::*;
 
-/// A text that was found: its tokens with the one that ended it, its words and its score.
+/// Text of a search: its tokens with the one that ended it, its words and its score.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Found {
+struct BestText {
     tokens: Vec<TokenId>,
     text: String,
     score: f32,
@@ -81,7 +81,7 @@ impl<'a> Definition<'a> {
         String::from_utf8(bytes).unwrap()
     }
 
-    fn found(&self) -> Vec<Found> {
+    fn found(&self) -> Vec<BestText> {
         let mut live: Vec<(Vec<TokenId>, f32)> = vec![(Vec::new(), 0.0)];
         let mut found = Vec::new();
         for _ in 0..self.request.max_tokens {
@@ -103,7 +103,7 @@ impl<'a> Definition<'a> {
                 if is_over || allowed.is_empty() && is_whole {
                     let power = f64::from(self.beams.length_penalty);
                     let score = (f64::from(sum) / (tokens.len() as f64).powf(power)) as f32;
-                    found.push(Found { text: self.text(&tokens), tokens, score });
+                    found.push(BestText { text: self.text(&tokens), tokens, score });
                 } else if !allowed.is_empty() {
                     next.push((tokens, sum));
                 }
@@ -111,7 +111,7 @@ impl<'a> Definition<'a> {
             live = next;
         }
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let mut told: Vec<Found> = Vec::new();
+        let mut told: Vec<BestText> = Vec::new();
         for one in found {
             if told.len() < self.beams.texts && told.iter().all(|other| other.text != one.text) {
                 told.push(one);
@@ -136,13 +136,13 @@ fn search(engine: &Engine, request: &TextRequest, beams: &TextBeams) -> Searchin
 
 impl Searching {
     /// The texts by their places, once each is told or missing.
-    fn found(self, texts: usize) -> Result<Vec<Found>, EngineError> {
-        let (mut found, mut left) = (Vec::<Found>::new(), texts);
+    fn found(self, texts: usize) -> Result<Vec<BestText>, EngineError> {
+        let (mut found, mut left) = (Vec::<BestText>::new(), texts);
         let mut is_missing = false;
         while left > 0 {
             let (place, update) = self.updates.recv().unwrap();
             if found.len() == place && !matches!(update, Update::Missing) {
-                found.push(Found::default());
+                found.push(BestText::default());
             }
             match update {
                 Update::Text(piece) => {
@@ -239,18 +239,18 @@ proptest! {
 }
 
 /// A search without an engine.
-fn by_itself(model: &TextModel, request: &TextRequest, beams: &TextBeams) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+fn by_itself(model: &TextModel, request: &TextRequest, beams: &TextBeams) -> Vec<BestText> {
+    let mut found: Vec<BestText> = Vec::new();
     let ended = beams.search(model, request, &mut |place, event| {
         if let TextEvent::Text(piece) = event {
-            found.resize(found.len().max(place + 1), Found::default());
+            found.resize(found.len().max(place + 1), BestText::default());
             found[place].text += &piece.text;
             found[place].tokens.extend(piece.tokens.iter().map(|token| token.token));
         }
         ControlFlow::Continue(())
     });
     let ended = ended.unwrap();
-    found.resize(ended.len(), Found::default());
+    found.resize(ended.len(), BestText::default());
     for (found, ended) in found.iter_mut().zip(ended) {
         found.score = ended.score.unwrap();
         if let FinishReason::EndToken(token) = ended.reason {
