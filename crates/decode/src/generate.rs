@@ -86,15 +86,19 @@ impl GenerateOptions {
 
     /// Takes the stop tokens out of the mask of an early step, but where nothing else is in it.
     pub(crate) fn hold_back_stops(&self, step: usize, allowed: &mut [u32]) {
-        let stops = &self.stop_tokens;
         let is_early = self.ignores_stops || step < self.min_tokens;
-        if !is_early || mask::iter(allowed).all(|token| stops.contains(&token)) {
+        if !is_early || self.allows_stops_only(allowed) {
             return;
         }
         let tokens = allowed.len() * mask::WORD_TOKENS;
-        for &token in stops.iter().filter(|token| token.index() < tokens) {
+        for &token in self.stop_tokens.iter().filter(|token| token.index() < tokens) {
             mask::remove(allowed, token);
         }
+    }
+
+    /// True of a mask that allows no token but those that stop.
+    fn allows_stops_only(&self, allowed: &[u32]) -> bool {
+        mask::iter(allowed).all(|token| self.stop_tokens.contains(&token))
     }
 }
 
@@ -115,11 +119,12 @@ pub struct NewToken<'a> {
 /// The reason why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// The constraint allows nothing more: the sequence is whole.
+    /// The constraint allows nothing more, or nothing that ends in time: the sequence is whole.
     Complete,
     /// A stop token was generated.
     StopToken(TokenId),
-    /// The limit of tokens is reached. The sequence may go on.
+    /// The limit of tokens is reached, and the sequence may go on; one that is
+    /// [promised](LengthRule) to be whole is whole.
     MaxTokens,
     /// The caller broke off.
     Stopped,
@@ -295,13 +300,15 @@ impl<C: Constraint + ?Sized> Generator<C> {
         while self.finish.is_none() {
             let step = self.tokens().len();
             let is_promised = self.promise(constraint)?;
-            if is_promised && step >= self.options.max_tokens {
-                self.finish = Some(Finish::Complete);
-                break;
-            }
             let state = self.state.as_ref().expect(NOT_STARTED);
             let filled = constraint.fill_mask(state, &mut self.scratch, &mut self.mask);
             filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+            if is_promised && step >= self.options.max_tokens {
+                // It is whole. Words beside optional calls might go on for ever, and are cut off.
+                let is_over = self.options.allows_stops_only(&self.mask);
+                self.finish = Some(if is_over { Finish::Complete } else { Finish::MaxTokens });
+                break;
+            }
             self.options.hold_back_stops(step, &mut self.mask);
             let state = self.state.as_ref().expect(NOT_STARTED);
             if self.options.parts && step < self.options.max_tokens {

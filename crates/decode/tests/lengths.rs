@@ -140,7 +140,9 @@ proptest! {
         let (expected, report, ends_whole) = definition(&set, &logits, (min_tokens, max_tokens), rule);
         prop_assert_eq!(&tokens, &expected);
         prop_assert_eq!(done.length, Some(report));
-        prop_assert_eq!(done.finish, Finish::Complete);
+        let goes_on = tokens.len() == max_tokens && set.lengths(&tokens).any(|more| more > 0);
+        let finish = if goes_on { Finish::MaxTokens } else { Finish::Complete };
+        prop_assert_eq!(done.finish, finish);
         prop_assert!(done.is_accepting && (min_tokens..=max_tokens).contains(&tokens.len()));
         let (cut, other) = run(&set, &logits, (min_tokens, max_tokens), LengthRule::Cut).unwrap();
         prop_assert_eq!(other.length, None);

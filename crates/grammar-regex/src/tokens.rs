@@ -15,7 +15,7 @@ use palmette_core::{TokenId, Vocabulary};
 pub struct TokenPattern {
     /// Tokens that are in the set, or with [`negated`](Self::negated) are not.
     pub parts: Arc<[TokenPart]>,
-    /// True when it is all other tokens.
+    /// True when it is all other tokens that do not end the output.
     pub negated: bool,
 }
 
@@ -84,7 +84,8 @@ impl TokenPattern {
         Self { parts: [part].into(), negated: false }
     }
 
-    /// Tokens by number alone, ranges ascending and apart.
+    /// Tokens by number alone, ranges ascending and apart. Tokens that end the output are in no set
+    /// of all others: a model would end its text within it.
     ///
     /// # Errors
     /// When the vocabulary does not have a token.
@@ -108,6 +109,9 @@ impl TokenPattern {
                 return Err(TokenError::Outside { number, last });
             }
             ranges.extend((low <= high).then_some((low, high)));
+        }
+        if self.negated {
+            ranges.extend(vocabulary.ends().iter().map(|end| (end.0, end.0)));
         }
         let ranges = joined(ranges);
         let ranges = if self.negated { others(&ranges, last) } else { ranges };
@@ -235,7 +239,7 @@ mod tests {
             resolved(&[Numbers(0, 0), named("<end>"), Numbers(5, 5)], true),
             Ok(vec![(1, 2), (4, 4)])
         );
-        assert_eq!(resolved(&[], true), Ok(vec![(0, 5)]));
+        assert_eq!(resolved(&[], true), Ok(vec![(0, 2), (4, 5)]), "3 ends the output");
         assert_eq!(
             resolved(&[Numbers(6, 9)], false),
             Err(TokenError::Outside { number: 6, last: 5 })

@@ -41,7 +41,7 @@ pub use error::StructuralTagError;
 pub use known_tool_formats::TOOL_FORMATS;
 pub use options::StructuralTagOptions;
 pub use tool::ARGUMENT_SCHEMAS;
-pub use tool_formats::{NUMBER, TemplateMarks, ToolFormat};
+pub use tool_formats::{NUMBER, TemplateMarks, ToolFormat, UnknownToolFormat};
 
 use crate::json_schema::source::{JsonId, Source};
 use crate::json_schema::{JsonSchemaLimits, Warning};

@@ -143,6 +143,16 @@ impl SourceError {
         }
     }
 
+    /// The message without a place in the text of a document, which its pointer names; others than
+    /// who wrote the document may have put it into text.
+    pub fn message_by_pointer(&self) -> String {
+        match self {
+            Self::JsonSchema(error) => error.without_span().to_string(),
+            Self::StructuralTag(error) => error.without_span().to_string(),
+            Self::Lark(_) | Self::Gbnf(_) | Self::Regex(_) => self.to_string(),
+        }
+    }
+
     /// The reason for which reading stopped before its end, where it was not the text's fault.
     pub fn interrupted(&self) -> Option<Interrupted> {
         match self {

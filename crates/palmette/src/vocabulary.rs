@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagError, StructuralTagOptions, ToolFormat,
+    StructuralTagError, StructuralTagOptions, ToolFormat, UnknownToolFormat,
 };
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, PreparedVocabulary};
@@ -248,15 +248,14 @@ impl Vocabulary {
     /// # Errors
     /// When the format is not known, the request is none, or its schemas are refused.
     pub fn tools(&self, request: &str, format: &str) -> Result<CompiledGrammar, CacheError> {
-        let names = ToolFormat::names;
-        let unknown = || StructuralTagError {
+        let unknown = |error: UnknownToolFormat| StructuralTagError {
             span: None,
             pointer: String::new(),
-            message: format!("{format:?} is no format of tool calls; there are {}", names()),
+            message: error.to_string(),
             interrupted: None,
         };
-        let format = ToolFormat::named(format);
-        let format = *format.ok_or_else(|| CacheError::Source(Arc::new(unknown().into())))?;
+        let format = *ToolFormat::of_name(format)
+            .map_err(|error| CacheError::Source(Arc::new(unknown(error).into())))?;
         let (text, options) = (request.to_owned(), StructuralTagOptions::default());
         self.compile(&GrammarSource::Tools { text, format, options })
     }

@@ -10,13 +10,13 @@
 use std::path::PathBuf;
 
 use palmette_serve::{ServeConfig, Server, TextOptions};
-use palmette_text::tool_format_named;
+use palmette_text::ToolFormat;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let dir = PathBuf::from(arguments.next().ok_or("the directory of a model is missing")?);
-    let tool_format = arguments.next().map(|name| tool_format_named(&name)).transpose()?;
+    let tool_format = arguments.next().map(|name| ToolFormat::of_name(&name)).transpose()?;
     let options = TextOptions { tool_format, ..TextOptions::default() };
     let server = Server::new(ServeConfig::default())?;
     server.load_text("smol", &dir, &options)?;

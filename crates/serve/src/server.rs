@@ -560,6 +560,7 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     // Paths that are no route are not told apart: labels are bounded.
     let route = route.unwrap_or_else(|| "none".to_owned());
+    let form = ErrorForm::of_path(request.uri().path());
     let facts = SharedFacts::default();
     let span = telemetry::span(request.headers(), &method, &route, &id);
     let answer = request_id::CURRENT.scope(id.clone(), async {
@@ -570,7 +571,7 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     });
     let answer = audit::FACTS.scope(Arc::clone(&facts), answer);
     let mut response = answer.instrument(span.clone()).await;
-    if let Some(form) = ErrorForm::of_route(&route) {
+    if let Some(form) = form {
         response = request_id::CURRENT.sync_scope(id.clone(), || reshaped(response, form));
     }
     if let Ok(id) = HeaderValue::from_str(&id) {

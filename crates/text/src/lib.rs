@@ -128,6 +128,4 @@ pub use request::{Constrained, SpecialText, TextRequest};
 pub use sequence::{FinishReason, TextEnd, TextEvent, TextPiece, TextSequence, TextToken, Usage};
 pub use stops::{Released, StopStrings};
 pub use text_beams::{TextBeams, TextBeamsError};
-pub use tool_calls::{
-    ArgumentKinds, Piece, ToolCallReader, tool_format_named, tool_format_of_template, written_calls,
-};
+pub use tool_calls::{ArgumentKinds, Piece, ToolCallReader, written_calls};

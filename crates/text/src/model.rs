@@ -20,7 +20,6 @@ use crate::engine_loader::EngineLoader;
 use crate::error::{OpenError, OpenErrorKind};
 use crate::grammar_compiler::GrammarCompiler;
 use crate::prompt_tokens::{PromptTokens, TokenizerFiles};
-use crate::tool_calls::tool_format_of_template;
 
 /// Choices that a model's folder leaves open.
 #[derive(Clone, Debug)]
@@ -96,7 +95,7 @@ impl TextModel {
         }
         let template = ChatTemplate::from_directory(dir);
         let source = template.as_ref().ok().map(ChatTemplate::source);
-        let tool_format = source.as_deref().and_then(tool_format_of_template);
+        let tool_format = source.as_deref().and_then(ToolFormat::of_template);
         let chat = ChatOf { template, tool_format };
         let engine = options.engine.load(dir)?;
         let name = dir.display().to_string();
@@ -155,7 +154,7 @@ impl TextModel {
         let own = self.chat.template.as_ref().map(ChatTemplate::special_tokens);
         let tokens = own.cloned().unwrap_or_default();
         let template = ChatTemplate::from_source(source)?.with_special_tokens(tokens);
-        let chat = ChatOf { template: Ok(template), tool_format: tool_format_of_template(source) };
+        let chat = ChatOf { template: Ok(template), tool_format: ToolFormat::of_template(source) };
         Ok(Self { shared: Arc::clone(&self.shared), chat: Arc::new(chat) })
     }
 

@@ -62,8 +62,8 @@ pub struct TextEnd {
     /// Membership in the constraint's set: false where a text was cut off. True without a
     /// constraint.
     pub is_complete: bool,
-    /// The way in which the rule for its length held; `None` where the text might be cut off, of a
-    /// text that was searched, and without a constraint.
+    /// The way in which the rule for its length held; `None` where the text might be cut off, and
+    /// without a constraint. Of a text that was searched it has the rule: no tokens were drawn.
     pub length: Option<LengthReport>,
     /// Numbers of tokens.
     pub usage: Usage,
@@ -403,9 +403,7 @@ impl TextSequence {
         }
         let members = self.members(&reason)?;
         let searched = std::mem::take(&mut self.searched);
-        // Of a search it is not known which tokens a shorter text would have had.
-        let has_length = self.is_constrained && self.score.is_none();
-        let length = self.generator.length().filter(|_| has_length);
+        let length = self.generator.length().filter(|_| self.is_constrained);
         let score = self.score;
         Ok(TextEnd { reason, is_complete, length, usage, score, searched, members })
     }

@@ -27,7 +27,7 @@ pub struct TextBeams {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TextBeamsError {
     /// No beams, or too many.
-    #[error("best_of is {width}; a search keeps at least 1 beam and at most {max}")]
+    #[error("best_of is {width}, the beams of a search; there is at least 1 and at most {max}")]
     Width {
         /// The width.
         width: usize,
@@ -52,15 +52,16 @@ pub enum TextBeamsError {
     },
     /// A member of the request that is about tokens which are drawn.
     #[error(
-        "{member} is {value}; a beam search takes {neutral} alone: leave out {member} or use_beam_search"
+        "{member} is {value}, and a beam search {}: leave {member} out, or draw the text instead",
+        neutral.map_or_else(|| "takes none".to_owned(), |neutral| format!("takes only {neutral}"))
     )]
     Beside {
         /// The member.
         member: &'static str,
         /// Value of it.
         value: String,
-        /// Values that it may have.
-        neutral: &'static str,
+        /// Values that it may have; `None` where it may not be there.
+        neutral: Option<&'static str>,
     },
 }
 

@@ -36,27 +36,22 @@ impl TextBeams {
         let SamplerOptions { temperature, top_p, min_p, top_k, .. } = request.sampler;
         let SamplerOptions { repetition_penalty, presence_penalty, frequency_penalty, .. } =
             request.sampler;
-        beside([0.0, 1.0].contains(&temperature), "temperature", &temperature, "0 and 1");
-        beside(top_p == 1.0, "top_p", &top_p, "1");
-        beside(min_p == 0.0, "min_p", &min_p, "0");
-        beside(top_k.is_none(), "top_k", &top_k.map_or(0, NonZeroUsize::get), "0");
+        beside([0.0, 1.0].contains(&temperature), "temperature", &temperature, Some("0 and 1"));
+        beside(top_p == 1.0, "top_p", &top_p, Some("1"));
+        beside(min_p == 0.0, "min_p", &min_p, Some("0"));
+        beside(top_k.is_none(), "top_k", &top_k.map_or(0, NonZeroUsize::get), Some("0"));
         let repetition = repetition_penalty;
-        beside(repetition == 1.0, "repetition_penalty", &repetition, "1");
-        beside(presence_penalty == 0.0, "presence_penalty", &presence_penalty, "0");
-        beside(frequency_penalty == 0.0, "frequency_penalty", &frequency_penalty, "0");
+        beside(repetition == 1.0, "repetition_penalty", &repetition, Some("1"));
+        beside(presence_penalty == 0.0, "presence_penalty", &presence_penalty, Some("0"));
+        beside(frequency_penalty == 0.0, "frequency_penalty", &frequency_penalty, Some("0"));
         let (biases, stops) = (request.logit_bias.len(), request.stop.len());
-        beside(biases == 0, "logit_bias", &format_args!("given for {biases} tokens"), "none");
-        beside(
-            stops == 0,
-            "stop",
-            &format_args!("{stops} texts"),
-            "stop_token_ids, and texts: none",
-        );
+        beside(biases == 0, "logit_bias", &format_args!("given for {biases} tokens"), None);
+        beside(stops == 0, "stop", &format_args!("{stops} texts"), Some("stop_token_ids"));
         let logprobs = request.logprobs.or(request.prompt_logprobs);
-        beside(logprobs.is_none(), "logprobs", &"asked for", "none");
-        beside(request.item_search.is_none(), "item_search", &"given", "none");
+        beside(logprobs.is_none(), "logprobs", &"asked for", None);
+        beside(request.item_search.is_none(), "item_search", &"given", None);
         let is_gentle = request.length == LengthRule::Gentle;
-        beside(!is_gentle, "finish", &"gentle", "promised and cut");
+        beside(!is_gentle, "finish", &"gentle", Some("promised and cut"));
         broken
     }
 

@@ -114,6 +114,10 @@ pub struct Microseconds {
     pub p99: f64,
     /// The fastest step.
     pub min: f64,
+    /// The mean, as papers give it: steps that lost their core are in it.
+    pub mean: f64,
+    /// The standard deviation.
+    pub sd: f64,
 }
 
 /// The steps that had their core for themselves ([`own_core`](crate::own_core)).
@@ -146,7 +150,11 @@ impl Microseconds {
             let place = (times.len() * percent).div_ceil(100).max(1) - 1;
             times[place] as f64 / 1000.0
         };
-        Self { p50: at(50), p99: at(99), min: times[0] as f64 / 1000.0 }
+        let us: Vec<f64> = times.iter().map(|&time| time as f64 / 1000.0).collect();
+        let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / us.len() as f64;
+        let mean = mean_of(&mut us.iter().copied());
+        let sd = mean_of(&mut us.iter().map(|time| (time - mean).powi(2))).sqrt();
+        Self { p50: at(50), p99: at(99), min: us[0], mean, sd }
     }
 }
 
@@ -171,9 +179,10 @@ mod tests {
     #[test]
     fn percentiles_are_times_that_were_measured() {
         let times = (1..=200).rev().map(|t| t * 1000).collect();
-        let spread = Microseconds::of_nanoseconds(times);
-        assert_eq!(spread, Microseconds { p50: 100.0, p99: 198.0, min: 1.0 });
+        let Microseconds { p50, p99, min, mean, sd } = Microseconds::of_nanoseconds(times);
+        assert_eq!((p50, p99, min, mean), (100.0, 198.0, 1.0, 100.5));
+        assert!((sd - 57.734).abs() < 1e-3, "{sd}");
         let one = Microseconds::of_nanoseconds(vec![500]);
-        assert_eq!(one, Microseconds { p50: 0.5, p99: 0.5, min: 0.5 });
+        assert_eq!(one, Microseconds { p50: 0.5, p99: 0.5, min: 0.5, mean: 0.5, sd: 0.0 });
     }
 }

@@ -88,6 +88,13 @@ impl JsonSchemaError {
         self.0.span
     }
 
+    /// The same without the place in the source text, for a schema that was put into text by others
+    /// than who wrote it.
+    #[must_use]
+    pub fn without_span(&self) -> Self {
+        Self(Box::new(Inner { span: None, ..(*self.0).clone() }))
+    }
+
     /// The URI of the document that it is about, where that is not the schema itself.
     pub(crate) fn document(&self) -> Option<&str> {
         self.0.document.as_deref()

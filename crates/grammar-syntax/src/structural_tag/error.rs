@@ -16,6 +16,15 @@ pub struct StructuralTagError {
     pub interrupted: Option<Interrupted>,
 }
 
+impl StructuralTagError {
+    /// The same without the place in the source text, for a document that was put into text by
+    /// others than who wrote it.
+    #[must_use]
+    pub fn without_span(&self) -> Self {
+        Self { span: None, ..self.clone() }
+    }
+}
+
 fn place(span: Option<Span>) -> String {
     span.map_or(String::new(), |span| format!("{span}: "))
 }

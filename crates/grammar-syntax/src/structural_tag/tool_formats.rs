@@ -2,6 +2,7 @@
 
 use super::known_tool_formats::TOOL_FORMATS;
 use crate::json_schema::ArgumentStyle;
+use crate::misspelling::meant;
 
 /// The texts around the calls of tools, as a family of models writes them.
 ///
@@ -113,11 +114,37 @@ impl ToolFormat {
         names.join(", ")
     }
 
-    /// The format of a name, in which `-` and `_` are alike.
+    /// The format of a name, in which `-` and `_` are alike, and capitals.
     pub fn named(name: &str) -> Option<&'static Self> {
-        let name = name.replace('_', "-");
-        TOOL_FORMATS.iter().find(|format| format.name.replace('_', "-") == name)
+        let name = name.replace('-', "_");
+        TOOL_FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(&name))
     }
+
+    /// The format of a [name](Self::named) that somebody asked for.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn of_name(name: &str) -> Result<&'static Self, UnknownToolFormat> {
+        Self::named(name).ok_or_else(|| {
+            let known: Vec<&str> = TOOL_FORMATS.iter().map(|format| format.name).collect();
+            let (name, near) = (name.to_owned(), meant(name, &known).map(str::to_owned));
+            UnknownToolFormat { name, near }
+        })
+    }
+}
+
+/// A name that no format of tool calls has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name:?} is no format of tool calls{}; there are {}",
+    near.as_ref().map_or(String::new(), |near| format!(" (did you mean {near:?}?)")),
+    ToolFormat::names()
+)]
+pub struct UnknownToolFormat {
+    /// The name.
+    pub name: String,
+    /// The name that may be meant.
+    pub near: Option<String>,
 }
 
 /// Stand-in for a tool's name.
@@ -135,7 +162,6 @@ impl serde::Serialize for ToolFormat {
 impl<'de> serde::Deserialize<'de> for ToolFormat {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let unknown = || serde::de::Error::custom(format!("{name:?} is no format of tool calls"));
-        Self::named(&name).copied().ok_or_else(unknown)
+        Self::of_name(&name).copied().map_err(serde::de::Error::custom)
     }
 }

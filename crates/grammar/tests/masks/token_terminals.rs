@@ -82,12 +82,12 @@ fn free_text_holds_no_token_by_name() {
 #[test]
 fn numbers_ranges_and_all_others() {
     assert_eq!(allowed(&lark("start: <[0-1,7]>"), &[]), [0, 1, 7]);
-    assert_eq!(allowed(&lark("start: <[^0-4,6-7]>"), &[]), [5, 8, 9]);
-    assert_eq!(allowed(&lark("start: <[*]> \"a\""), &[]), (0..10).collect::<Vec<_>>());
+    assert_eq!(allowed(&lark("start: <[^0-4,6-7]>"), &[]), [5, 8], "9 ends the output");
+    assert_eq!(allowed(&lark("start: <[*]> \"a\""), &[]), (0..9).collect::<Vec<_>>());
     let until = "root ::= <call> !<|end|>* <|end|>";
     let until = over(gbnf::parse(until, &gbnf::GbnfOptions::default()).unwrap(), vocabulary());
-    assert_eq!(allowed(&until, &[6]), (0..10).collect::<Vec<_>>());
-    assert_eq!(allowed(&until, &[6, 3, 9, 6, 7]), [9]);
+    assert_eq!(allowed(&until, &[6]), (0..9).collect::<Vec<_>>());
+    assert_eq!(allowed(&until, &[6, 3, 6, 7]), [9]);
 }
 
 /// By its text the token may go on, by its number it ends what is asked for.

@@ -9,9 +9,7 @@ use palmette_grammar::frontends::json_schema::{
 };
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_grammar::frontends::structural_tag::{
-    StructuralTagOptions, TOOL_FORMATS, ToolFormat, check_tools,
-};
+use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, ToolFormat, check_tools};
 use palmette_grammar::{GrammarSource, Lexing, SourceError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -353,8 +351,8 @@ impl Grammar {
         format: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let known: Vec<_> = TOOL_FORMATS.iter().map(|format| (format.name, format)).collect();
-        let format: &ToolFormat = one_of("format", format, &known)?;
+        let format = ToolFormat::of_name(format)
+            .map_err(|error| PyValueError::new_err(format!("format: {error}")))?;
         let options = StructuralTagOptions { json_schema: schema_options(options)? };
         let text = json_text(request)?;
         check_tools(&text, format)

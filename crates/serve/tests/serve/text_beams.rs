@@ -108,6 +108,7 @@ async fn calls_are_searched_too() {
     let answer: Value = serde_json::from_str(&answer.text).unwrap();
     for choice in answer["choices"].as_array().unwrap() {
         assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+        assert_eq!(choice["finish"], json!({"rule": "promised"}), "no token was drawn");
         assert_eq!(choice["message"]["tool_calls"][0]["function"]["name"], "light");
     }
 }
@@ -116,12 +117,12 @@ async fn calls_are_searched_too() {
 async fn what_a_search_cannot_have_beside_it_is_refused_by_its_member() {
     let writing = writing();
     for (members, param, words) in [
-        (json!({"temperature": 0.7}), "temperature", "0 and 1 alone"),
-        (json!({"top_p": 0.5}), "top_p", "1 alone"),
-        (json!({"presence_penalty": 1}), "presence_penalty", "0 alone"),
-        (json!({"logit_bias": {"65": 1}}), "logit_bias", "none alone"),
+        (json!({"temperature": 0.7}), "temperature", "takes only 0 and 1:"),
+        (json!({"top_p": 0.5}), "top_p", "takes only 1:"),
+        (json!({"presence_penalty": 1}), "presence_penalty", "takes only 0:"),
+        (json!({"logit_bias": {"65": 1}}), "logit_bias", "takes none:"),
         (json!({"stop": "x"}), "stop", "stop_token_ids"),
-        (json!({"logprobs": true}), "logprobs", "none alone"),
+        (json!({"logprobs": true}), "logprobs", "takes none:"),
         (json!({"finish": "gentle", "guided_regex": "a+"}), "finish", "promised and cut"),
         (json!({"best_of": 100}), "best_of", "at most 64"),
         (json!({"n": 3, "best_of": 2}), "best_of", "as many beams as"),
@@ -129,6 +130,7 @@ async fn what_a_search_cannot_have_beside_it_is_refused_by_its_member() {
         (json!({"guided_regex": "a{30}"}), "max_tokens", "30"),
         (json!({"n": 5}), "best_of", "4 texts at once"),
         (json!({"n": 4, "max_tokens": 570}), "max_tokens", "fewer tokens"),
+        (json!({"max_tokens": 0}), "max_tokens", "at least 1"),
         (json!({"use_beam_search": false, "best_of": 2}), "best_of", "use_beam_search"),
         (
             json!({"use_beam_search": null, "length_penalty": 2}),

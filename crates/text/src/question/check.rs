@@ -237,8 +237,9 @@ impl CompletionQuestion {
         let prompts = check.prompts(completion);
         let (constraint, sources) = parts(check.grammar(text, None));
         let echo = completion.echo == Some(true);
-        // A prompt that is all of the answer is read, if not for its likelihoods.
-        let only_echo = (text.max_tokens == Some(0)).then_some(0);
+        // A prompt that is all of the answer is read, if not for its likelihoods. A search has none.
+        let is_searched = text.use_beam_search == Some(true);
+        let only_echo = (text.max_tokens == Some(0) && !is_searched).then_some(0);
         let spelled = SpelledMembers {
             max_tokens: text.max_tokens,
             max_tokens_at: "/max_tokens",

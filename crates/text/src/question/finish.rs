@@ -3,6 +3,8 @@
 use palmette_decode::{LengthReport, LengthRule};
 use serde::{Deserialize, Serialize};
 
+use crate::sequence::TextEnd;
+
 /// Rule for an answer that would take more tokens than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -24,7 +26,7 @@ pub struct FinishReport {
     /// off.
     pub rule: FinishMember,
     /// Tokens that stand where the model's own would have left no way to the end in time; 0 where
-    /// none does.
+    /// none does. Of a text that was searched it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steered: Option<usize>,
     /// Tokens that were drawn from logits that lean to the end, of a `gentle` one.
@@ -42,14 +44,17 @@ impl From<FinishMember> for LengthRule {
     }
 }
 
-impl From<LengthReport> for FinishReport {
-    fn from(report: LengthReport) -> Self {
-        let LengthReport { rule, steered, leaning } = report;
+impl FinishReport {
+    /// The report of a text; `None` where its length has no rule.
+    pub fn of(text: &TextEnd) -> Option<Self> {
+        let LengthReport { rule, steered, leaning } = text.length?;
         let (rule, steered, leaning) = match rule {
             LengthRule::Promised => (FinishMember::Promised, Some(steered), None),
             LengthRule::Gentle => (FinishMember::Gentle, Some(steered), Some(leaning)),
             LengthRule::Cut => (FinishMember::Cut, None, None),
         };
-        Self { rule, steered, leaning }
+        // A search draws no tokens.
+        let steered = steered.filter(|_| text.score.is_none());
+        Some(Self { rule, steered, leaning })
     }
 }

@@ -123,9 +123,12 @@ impl FormCheck<'_> {
                 self.failure = Some(CheckError::Cancelled);
                 None
             }
+            Err(CacheError::Source(error)) => {
+                self.fault(Fault::new(pointer, error.message_by_pointer()));
+                None
+            }
             Err(
-                error @ (CacheError::Source(_)
-                | CacheError::Token(_)
+                error @ (CacheError::Token(_)
                 | CacheError::Compile(_)
                 | CacheError::NoText
                 | CacheError::Unbound { .. }),
@@ -201,7 +204,8 @@ impl TextMembers {
             request.extend(value.map(|value| (name.to_owned(), value)));
         }
         let source = sources::from_tools(&Value::Object(request), &tools.format, form);
-        let source = source.map_err(|error| Fault::new(error.pointer.clone(), error.to_string()));
+        let source = source
+            .map_err(|error| Fault::new(error.pointer.clone(), error.without_span().to_string()));
         match faults.take(source) {
             Some(source) => faults.or(NamedGrammar {
                 source: sources::with_resources(source, &defaults.resources),

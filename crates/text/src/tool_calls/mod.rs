@@ -1,8 +1,9 @@
 //! Calls of tools in a model's text: found as it streams, by the format of the model's family.
 //!
-//! A [`ToolFormat`] of `palmette-grammar` is data, the texts around a call; grammars for tools are
-//! made from it, and calls are read by it. Which one a model writes shows in its chat template.
-//! There is a reader for each way in which arguments are written, and none for a model.
+//! A [`ToolFormat`](crate::ToolFormat) of `palmette-grammar` is data, the texts around a call;
+//! grammars for tools are made from it, and calls are read by it. Which one a model writes shows in
+//! its chat template. There is a reader for each way in which arguments are written, and none for a
+//! model.
 
 mod json_escapes;
 mod json_value;
@@ -14,27 +15,9 @@ mod progress;
 mod reader;
 mod written;
 
-use palmette_grammar::frontends::structural_tag::ToolFormat;
-
 pub use kinds::ArgumentKinds;
 pub use reader::{Piece, ToolCallReader};
 pub use written::written_calls;
-
-/// The format of a name.
-///
-/// # Errors
-/// The message lists the names.
-pub fn tool_format_named(name: &str) -> Result<&'static ToolFormat, String> {
-    ToolFormat::named(name).ok_or_else(|| {
-        format!("{name:?} is no format of tool calls; there are {}", ToolFormat::names())
-    })
-}
-
-/// The format in which a model writes calls, by marks in its chat template; `None` where it shows
-/// none that is known.
-pub fn tool_format_of_template(template: &str) -> Option<&'static ToolFormat> {
-    ToolFormat::of_template(template)
-}
 
 /// True where a name of a special token stands in any of the texts.
 pub(crate) fn names_in(texts: &[String], name: &str) -> bool {
@@ -43,18 +26,23 @@ pub(crate) fn names_in(texts: &[String], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use palmette_grammar::frontends::structural_tag::TOOL_FORMATS;
+    use palmette_grammar::frontends::structural_tag::{TOOL_FORMATS, ToolFormat};
 
     use super::*;
 
     #[test]
     fn formats_are_found_by_name_and_by_template() {
-        assert_eq!(tool_format_named("hermes").unwrap().name, "hermes");
-        assert_eq!(tool_format_named("glm-xml").unwrap().name, "glm_xml");
-        let error = tool_format_named("hermse").unwrap_err();
-        assert!(error.contains("there are apertus, cohere, cohere4"), "{error}");
+        assert_eq!(ToolFormat::of_name("hermes").unwrap().name, "hermes");
+        assert_eq!(ToolFormat::of_name("glm-xml").unwrap().name, "glm_xml");
+        assert_eq!(ToolFormat::of_name("Hermes").unwrap().name, "hermes");
+        let error = ToolFormat::of_name("hermse").unwrap_err().to_string();
+        let near =
+            "\"hermse\" is no format of tool calls (did you mean \"hermes\"?); there are apertus, ";
+        assert!(error.starts_with(near), "{error}");
+        let error = ToolFormat::of_name("xyzzy").unwrap_err().to_string();
+        assert!(error.starts_with("\"xyzzy\" is no format of tool calls; there are"), "{error}");
         for (template, expected) in SNIPPETS {
-            let found = tool_format_of_template(template).map(|format| format.name);
+            let found = ToolFormat::of_template(template).map(|format| format.name);
             assert_eq!(found, *expected, "{template}");
         }
         for format in TOOL_FORMATS {

@@ -125,7 +125,7 @@ impl ShapeArgs {
 
     /// The format that the options name.
     pub(super) fn format(&self) -> anyhow::Result<Option<&'static ToolFormat>> {
-        let named = self.tool_format.as_deref().map(palmette_text::tool_format_named);
+        let named = self.tool_format.as_deref().map(ToolFormat::of_name);
         named.transpose().map_err(|error| anyhow::anyhow!("--tool-format: {error}"))
     }
 

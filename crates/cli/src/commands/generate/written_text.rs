@@ -173,8 +173,8 @@ impl WrittenText {
             _ => {}
         }
         document["is_complete"] = json!(self.ended.is_complete);
-        if let Some(length) = self.ended.length {
-            document["finish"] = json!(FinishReport::from(length));
+        if let Some(finish) = FinishReport::of(&self.ended) {
+            document["finish"] = json!(finish);
         }
         if let Some(score) = self.ended.score {
             document["score"] = json!(score);
@@ -183,7 +183,7 @@ impl WrittenText {
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "forced_tokens": usage.forced_tokens,
-            "passes": self.spent.num_passes + 1,
+            "passes": self.spent.num_passes + usize::from(!self.spent.prompt.is_zero()),
         });
         let seconds = |time: Duration| json!((time.as_secs_f64() * 1e6).round() / 1e6);
         document["seconds"] = json!({
@@ -236,6 +236,10 @@ impl WrittenText {
 /// 0.41 % of the time`.
 pub(super) fn tokens_line(prompt: usize, tokens: usize, forced: usize, spent: &Spent) -> String {
     let writing = spent.total() - spent.prompt;
+    // The texts of a search are found together; its time stands with the first.
+    if spent.num_passes == 0 && spent.prompt.is_zero() {
+        return format!("{tokens} tokens after a prompt of {prompt}; {forced} forced");
+    }
     let per_second = tokens as f64 / writing.as_secs_f64().max(1e-9);
     let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     let masks = share(spent.masks.as_secs_f64(), spent.total().as_secs_f64());

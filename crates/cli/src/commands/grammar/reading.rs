@@ -232,10 +232,7 @@ impl ReadingArgs {
     }
 
     fn tool_format(&self) -> anyhow::Result<&'static ToolFormat> {
-        let name = self.tools.as_deref().unwrap_or_default();
-        let known = ToolFormat::names();
-        ToolFormat::named(name)
-            .with_context(|| format!("--tools {name} is no format; there are {known}"))
+        Ok(ToolFormat::of_name(self.tools.as_deref().unwrap_or_default()).context("--tools")?)
     }
 
     fn json_schema(&self) -> anyhow::Result<JsonSchemaOptions> {

@@ -9,7 +9,7 @@ use palmette_model::DeviceName;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
 use palmette_text::sources::JsonForm;
-use palmette_text::{TextModelOptions, tool_format_named};
+use palmette_text::{TextModelOptions, ToolFormat};
 
 use super::names::NamedPath;
 use super::options::MOST;
@@ -109,7 +109,7 @@ impl TextArgs {
                 self.names().any(|name| name == model),
                 "--tool-format {text}: there is no text model {model:?}; give it by --text"
             );
-            let format = tool_format_named(format).map_err(anyhow::Error::msg)?;
+            let format = ToolFormat::of_name(format)?;
             formats.push((model, format));
         }
         let device = device.on(self.text_device.unwrap_or(device.device));

@@ -282,10 +282,10 @@ pub(super) async fn whole(
                 let (parts, finish) = reader.finish(&ended.reason);
                 answer.add(parts, id);
                 answer.end = Some((finish, ended.usage));
+                answer.finish = FinishReport::of(&ended);
                 if let FinishReason::StopString(text) = ended.reason {
                     answer.stop = Some(text);
                 }
-                answer.finish = ended.length.map(FinishReport::from);
                 answer.score = ended.score;
                 answer.members = ended.members;
                 left -= 1;

@@ -252,9 +252,9 @@ impl Events for ChatEvents {
                     let Some(delta) = self.delta(index, call, piece) else { continue };
                     self.push_delta(index, delta, None, out);
                 }
-                let members = self.head.members(ended.members);
                 let (delta, logprobs, finish_reason) = (Delta::default(), None, Some(finish));
-                let (finish, score) = (ended.length.map(FinishReport::from), ended.score);
+                let (finish, score) = (FinishReport::of(&ended), ended.score);
+                let members = self.head.members(ended.members);
                 let choice =
                     ChunkChoice { index, delta, logprobs, finish_reason, finish, score, members };
                 self.push(choice, out);

@@ -258,8 +258,8 @@ impl Events for CompletionEvents {
                 self.completion_tokens += ended.usage.completion_tokens - told.tokens;
                 self.left -= 1;
                 let finish_reason = Some(finish_name(&ended.reason, false));
+                let (finish, score) = (FinishReport::of(&ended), ended.score);
                 let members = self.head.members(index, ended.members);
-                let (finish, score) = (ended.length.map(FinishReport::from), ended.score);
                 let (text, logprobs) = Default::default();
                 CompletionChoice { index, text, logprobs, finish_reason, finish, score, members }
             }

@@ -23,17 +23,20 @@ pub(crate) enum ErrorForm {
 }
 
 impl ErrorForm {
-    /// The form of a route; `None` for problems as they are everywhere else.
-    pub(crate) fn of_route(route: &str) -> Option<Self> {
-        match route {
-            _ if OPENAI.contains(&route) => Some(Self::OpenAi),
-            _ if ANTHROPIC.contains(&route) => Some(Self::Anthropic),
-            _ => None,
+    /// The form of a path; `None` for problems as they are everywhere else. Clients ask below these
+    /// routes for what is not there, such as `/v1/messages/batches`, and read the answer alike.
+    pub(crate) fn of_path(path: &str) -> Option<Self> {
+        let is_at = |route: &&str| {
+            path.strip_prefix(*route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        match OPENAI.iter().any(|route| is_at(route)) {
+            true => Some(Self::OpenAi),
+            false => is_at(&ANTHROPIC).then_some(Self::Anthropic),
         }
     }
 }
 
-const ANTHROPIC: [&str; 2] = ["/v1/messages", "/v1/messages/count_tokens"];
+const ANTHROPIC: &str = "/v1/messages";
 
 const OPENAI: [&str; 7] = [
     "/v1/chat/completions",

@@ -127,8 +127,8 @@ impl Events for MessageEvents {
                     "delta": {"stop_reason": reason, "stop_sequence": stop},
                     "usage": usage,
                 });
-                let finish = ended.length.map(FinishReport::from);
-                tell(self.head.with_members(event, finish, ended.members), out);
+                let finish = FinishReport::of(&ended);
+                tell(self.head.with_report(event, (finish, ended.score), ended.members), out);
                 self.is_over = true;
             }
             Update::Prompt(_) | Update::Missing | Update::Failed(_) => {}

@@ -182,8 +182,9 @@ fn messages(system: Option<&Value>, given: &[Value]) -> Result<PlacedMessages, F
             places.push(None);
         }
     }
+    let mut called = Vec::new();
     for (place, message) in given.iter().enumerate() {
-        let read = read_message(message).map_err(|rule| {
+        let read = read_message(message, &mut called).map_err(|rule| {
             fault(&format!("/messages/{place}"), &format!("message {place}"), rule)
         })?;
         places.resize(places.len() + read.len(), Some(place));
@@ -192,8 +193,8 @@ fn messages(system: Option<&Value>, given: &[Value]) -> Result<PlacedMessages, F
     Ok((messages, places))
 }
 
-/// A message, or several: what tools gave is a message each.
-fn read_message(message: &Value) -> Result<Vec<Value>, Broken> {
+/// A message, or several: what tools gave is a message each. `called` are the ids of calls so far.
+fn read_message(message: &Value, called: &mut Vec<String>) -> Result<Vec<Value>, Broken> {
     only(message, &["role", "content"], &["cache_control"])?;
     let role = blocks::text(message, "role")?;
     if !["user", "assistant"].contains(&role) {
@@ -209,7 +210,7 @@ fn read_message(message: &Value) -> Result<Vec<Value>, Broken> {
     };
     let mut parts = Parts::default();
     for (place, block) in blocks.iter().enumerate() {
-        let read = parts.add(role, block);
+        let read = parts.add(role, block, called);
         read.map_err(|rule| within(&format!("content/{place}"), rule))?;
     }
     Ok(parts.into_messages(role))
@@ -226,7 +227,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn add(&mut self, role: &str, block: &Value) -> Result<(), Broken> {
+    fn add(&mut self, role: &str, block: &Value, called: &mut Vec<String>) -> Result<(), Broken> {
         match (block["type"].as_str().unwrap_or_default(), role) {
             ("text", _) => {
                 only(block, &["text"], &SILENT)?;
@@ -239,6 +240,7 @@ impl Parts {
                 let input = Some(&block["input"]).filter(|input| input.is_object());
                 let input = input.ok_or_else(|| broken("input", "\"input\" is no object"))?;
                 self.calls.push(call(id, name, &input.to_string()));
+                called.push(id.to_owned());
             }
             ("thinking", "assistant") => {
                 only(block, &["thinking", "signature"], &SILENT)?;
@@ -249,6 +251,12 @@ impl Parts {
             ("tool_result", "user") => {
                 only(block, &["tool_use_id", "content", "is_error"], &SILENT)?;
                 let id = blocks::text(block, "tool_use_id")?;
+                if !called.iter().any(|of_call| of_call == id) {
+                    let rule = format!(
+                        "no tool_use before it has the id {id:?}; give the assistant's message with the call too"
+                    );
+                    return Err(broken("tool_use_id", rule));
+                }
                 let content = match &block["content"] {
                     Value::Null => String::new(),
                     content => words(content).map_err(|rule| within("content", rule))?,
@@ -393,16 +401,20 @@ mod tests {
     #[test]
     fn what_is_not_here_is_refused_by_name() {
         let user = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
+        let result =
+            json!({"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image"}]});
         for (members, pointer) in [
             (user(json!(7)), "/messages/0/content"),
             (user(json!([{"type": "image", "source": {}}])), "/messages/0/content/0/type"),
             (user(json!([{"type": "text"}])), "/messages/0/content/0/text"),
             (user(json!([{"type": "text", "text": "a", "x/y": 1}])), "/messages/0/content/0/x~1y"),
+            (user(json!([result.clone()])), "/messages/0/content/0/tool_use_id"),
             (
-                user(
-                    json!([{"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image"}]}]),
-                ),
-                "/messages/0/content/0/content/0/type",
+                json!({"messages": [
+                    {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+                    {"role": "user", "content": [result]},
+                ]}),
+                "/messages/1/content/0/content/0/type",
             ),
             (
                 user(json!([{"type": "tool_use", "id": "a", "name": "f", "input": {}}])),

@@ -78,19 +78,23 @@ impl Head {
         }
         let stop = stop_reason(finish, written.stop.as_deref());
         let document = self.document(&content, stop, usage.completion_tokens);
-        self.with_members(document, written.finish, written.members)
+        self.with_report(document, (written.finish, written.score), written.members)
     }
 
-    /// A document with what is told of a text that has a grammar: the way in which the rule for its
-    /// length held, and members, where its grammar names catalogs.
-    pub(super) fn with_members(
+    /// A document with what is told of a text beside Anthropic's members: the way in which the rule
+    /// for its length held, the score of one that was searched, and members, where its grammar names
+    /// catalogs.
+    pub(super) fn with_report(
         &self,
         mut document: Value,
-        finish: Option<FinishReport>,
+        (finish, score): (Option<FinishReport>, Option<f32>),
         members: Vec<Member>,
     ) -> Value {
         if let Some(finish) = finish {
             document["finish"] = json!(finish);
+        }
+        if let Some(score) = score {
+            document["score"] = json!(score);
         }
         if !self.catalogs.is_empty() {
             document["catalogs"] = json!(self.catalogs);

@@ -235,7 +235,7 @@ impl Events for ResponseEvents {
                     self.begin_item(Item::Message(String::new()), out);
                 }
                 self.end_item(status, out);
-                self.finish = ended.length.map(FinishReport::from);
+                self.finish = FinishReport::of(&ended);
                 self.members = ended.members;
                 self.end = Some((status, ended.usage));
             }
