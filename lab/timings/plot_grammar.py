@@ -1,8 +1,9 @@
 """Tables and tail plots from the lines that `palmette bench grammar --keep-lines FOLDER` keeps.
 
-    python3 plot_grammar.py --lines FOLDER [--by-case] [--out tails.svg]
+    python3 plot_grammar.py --lines FOLDER [--by-case] [--common ENGINE…] [--out tails.svg]
 
-Prints a table in Markdown, a row an engine (with --by-case a row for each engine of each case), and draws, with --out and
+Prints a table in Markdown, a row an engine (with --by-case a row for each engine of each case; with --common only cases with texts that all of
+these engines compile, so that times are of the same steps), and draws, with --out and
 matplotlib, what share of steps takes longer than what: on the horizontal axis 1 / (1 - share), so that each line across is a
 nine more, on the vertical one the time.
 """
@@ -22,15 +23,26 @@ def main():
     parser.add_argument("--lines", required=True, type=pathlib.Path)
     parser.add_argument("--engines", nargs="*", help="which, in this order; without it all, by name")
     parser.add_argument("--by-case", action="store_true")
+    parser.add_argument("--common", nargs="*", help="only cases with texts that these engines compile; without a name, all of them")
     parser.add_argument("--title", default="")
     parser.add_argument("--out", help="an SVG")
     args = parser.parse_args()
 
     names = args.engines or sorted(path.stem for path in args.lines.glob("*.jsonl"))
     engines = {name: [json.loads(line) for line in open(args.lines / f"{name}.jsonl")] for name in names}
+    if args.common is not None:
+        engines = common(engines, args.common or names)
     print(by_case(engines) if args.by_case else by_engine(engines))
     if args.out:
         draw(engines, args.title, args.out)
+
+
+def common(engines, names):
+    """The lines of cases with texts that these engines compile."""
+    has = [{line["name"] for line in engines[name] if line["compiled"] and line["texts"]} for name in names]
+    cases = set.intersection(*has)
+    print(f"{len(cases)} cases\n")
+    return {name: [line for line in lines if line["name"] in cases] for name, lines in engines.items()}
 
 
 def by_engine(engines):

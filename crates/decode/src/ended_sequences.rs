@@ -96,17 +96,22 @@ impl<C: Constraint + ?Sized> Constraint for EndedSequences<'_, C> {
         scratch: &mut Self::Scratch,
         mut visit: impl FnMut(TokenId, Self::State),
     ) -> Result<(), C::Error> {
-        let mut allowed = vec![0; mask::num_words(self.num_tokens())];
-        self.fill_mask(state, scratch, &mut allowed)?;
-        for token in mask::iter(&allowed) {
-            let mut after = state.clone();
-            match self.commit(&mut after, token, scratch) {
-                Ok(()) => visit(token, after),
-                Err(CommitError::Failed { error, .. }) => return Err(error),
-                Err(_) => {}
-            }
-        }
-        Ok(())
+        let mut allowed = std::mem::take(&mut scratch.mask);
+        allowed.resize(mask::num_words(self.num_tokens()), 0);
+        let filled = self.fill_mask(state, scratch, &mut allowed);
+        let visited = filled.and_then(|()| {
+            mask::iter(&allowed).try_for_each(|token| {
+                let mut after = state.clone();
+                match self.commit(&mut after, token, scratch) {
+                    Ok(()) => visit(token, after),
+                    Err(CommitError::Failed { error, .. }) => return Err(error),
+                    Err(_) => {}
+                }
+                Ok(())
+            })
+        });
+        scratch.mask = allowed;
+        visited
     }
 
     fn commit(

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
+//!     [--whitespace bounded|flexible|compact|spaced]
 //! ```
 //!
 //! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar",
@@ -19,7 +20,7 @@ use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, PrecomputeLimits, PreparedVocabulary, Recognizer,
     RecognizerLimits,
-    frontends::json_schema::{JsonSchemaOptions, parse},
+    frontends::json_schema::{JsonSchemaOptions, Whitespace, parse},
     prepare_json,
 };
 use serde_json::Value;
@@ -45,6 +46,9 @@ struct Arguments {
     /// Positions that agree in so many states of each stack are taken for one.
     #[arg(long, default_value_t = 3)]
     stack_depth: usize,
+    /// Whitespace of the texts: bounded, flexible, compact or spaced.
+    #[arg(long, default_value = "bounded", value_parser = whitespace)]
+    whitespace: Whitespace,
     /// Show so many of the slowest compilations, first visits and later ones.
     #[arg(long, default_value_t = 0)]
     slowest: usize,
@@ -60,6 +64,10 @@ struct Step {
     before: Vec<u8>,
 }
 
+fn whitespace(name: &str) -> Result<Whitespace, serde_json::Error> {
+    serde_json::from_value(Value::from(name))
+}
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let vocabulary = palmette_vocabulary::load("o200k_base")?.vocabulary;
@@ -73,6 +81,8 @@ fn main() -> anyhow::Result<()> {
     let (mut steps, mut compiled, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut ahead_ms = Vec::new();
     let (mut checked, mut refused) = (0, 0);
+    let options =
+        JsonSchemaOptions { whitespace: arguments.whitespace, ..JsonSchemaOptions::default() };
     for line in std::fs::read_to_string(&arguments.cases)?
         .lines()
         .take(arguments.limit.unwrap_or(usize::MAX))
@@ -83,8 +93,7 @@ fn main() -> anyhow::Result<()> {
         }
         let name = case["name"].as_str().unwrap_or_default();
         let began = Instant::now();
-        let parsed =
-            parse(case["grammar"].as_str().unwrap_or_default(), &JsonSchemaOptions::default());
+        let parsed = parse(case["grammar"].as_str().unwrap_or_default(), &options);
         let grammar = match parsed {
             Ok(grammar) => grammar,
             Err(why) => {

@@ -69,4 +69,5 @@ def walk(case, engine, end, walks):
                     break
         steps = len(columns["mask_us"]) - first
         outcome["texts"].append({"valid": text["valid"], "accepted": accepted, "steps": steps})
-    return outcome | columns | {"bytes": engine.size(compiled)}
+    size = engine.size(compiled)
+    return outcome | columns | ({} if size is None else {"bytes": size})

@@ -116,8 +116,8 @@ impl ToolFormat {
 
     /// The format of a name, in which `-` and `_` are alike, and capitals.
     pub fn named(name: &str) -> Option<&'static Self> {
-        let name = name.replace('-', "_");
-        TOOL_FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(&name))
+        let plain = |name: &str| name.replace('-', "_").to_ascii_lowercase();
+        TOOL_FORMATS.iter().find(|format| plain(format.name) == plain(name))
     }
 
     /// The format of a [name](Self::named) that somebody asked for.

@@ -265,6 +265,15 @@ async fn tools_are_called_whole_and_in_parts() {
     named["tool_choice"] = json!({"type": "function", "function": {"name": "look"}});
     let answer = writing.chat(named).await.ok();
     assert_eq!(answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "look");
+    // Words beside calls are whole wherever they are cut off.
+    let mut words = asked.clone();
+    words.as_object_mut().unwrap().extend(
+        [("tool_choice", json!("auto")), ("max_tokens", json!(5)), ("ignore_eos", json!(true))]
+            .map(|(name, value)| (name.to_owned(), value)),
+    );
+    let answer = writing.chat(words).await.ok();
+    assert_eq!(answer["choices"][0]["finish_reason"], "length", "{answer}");
+    assert_eq!(answer["choices"][0]["finish"]["rule"], "promised", "{answer}");
     let mut none = asked;
     none["tool_choice"] = json!("none");
     none["max_tokens"] = json!(5);

@@ -129,6 +129,40 @@ async fn texts_have_members_of_what_is_bound() {
     }
 }
 
+/// Oracle: the same search under an enumeration of what the filter keeps.
+#[tokio::test(flavor = "multi_thread")]
+async fn best_texts_name_what_the_filter_keeps() {
+    let selling = selling();
+    let search = async |format: Value, catalogs: Option<Value>| {
+        let mut body = json!({
+            "response_format": format, "use_beam_search": true, "temperature": 0, "n": 3, "best_of": 4, "max_tokens": 40,
+            "json_form": {"whitespace": "compact"},
+        });
+        body.as_object_mut().unwrap().extend(catalogs.map(|of| ("catalogs".to_owned(), of)));
+        selling.writing.chat(body).await.ok()
+    };
+    for (filter, kept) in [
+        (json!({"match": {"brand": "Zeta"}}), &["P12", "Q45"][..]),
+        (json!({"match": {"brand": "Acme"}}), &["P1", "Q3"]),
+        (json!(null), &["P1", "P12", "Q3", "Q45"]),
+    ] {
+        let answer = search(named("shop"), Some(json!({"shop": {"filter": filter}}))).await;
+        let listed = search(format(&json!({"enum": kept})), None).await;
+        let found = skus(&answer);
+        assert_eq!(found.len(), kept.len().min(3), "{answer}");
+        let [bound, listed] = [&answer, &listed].map(|answer| {
+            let choices = answer["choices"].as_array().unwrap();
+            let told =
+                |choice: &Value| (choice["message"]["content"].clone(), choice["score"].clone());
+            choices.iter().map(told).collect::<Vec<_>>()
+        });
+        assert_eq!(bound, listed);
+        for choice in answer["choices"].as_array().unwrap() {
+            assert_eq!(choice["members"][0]["id"], choice["members"][0]["value"], "{choice}");
+        }
+    }
+}
+
 /// The same text in parts, whose last part has what the whole answer has.
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_tell_members_in_the_last_part() {

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
 use palmette_serve::{NewKey, Scope};
 use palmette_text::engine::EngineOptions;
 use serde_json::{Value, json};
@@ -257,12 +258,20 @@ async fn errors_have_anthropics_form() {
         assert_eq!(kind, "invalid_request_error");
         assert!(at.starts_with(param) && !message.is_empty(), "{members}: {at}: {message}");
         assert!(!message.contains("function/parameters"), "{message}");
+        // Lines and columns would be those of a text that nobody wrote.
+        assert!(!message.starts_with(|c: char| c.is_ascii_digit()), "{message}");
         let mut streamed = members;
         streamed["stream"] = json!(true);
         assert_eq!(error(&ask(&writing, streamed).await, 400).1, message);
     }
     let (kind, message, _) = error(&ask(&writing, json!({"model": "other"})).await, 404);
     assert!(kind == "not_found_error" && message.contains("tiny"), "{message}");
+    let nowhere = Request::post("/v1/messages/batches").header("host", "localhost");
+    let Ok(answer) = writing.router.clone().oneshot(nowhere.body(Body::empty()).unwrap()).await;
+    let (parts, body) = answer.into_parts();
+    let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    let answered = Answered { status: parts.status, headers: parts.headers, text };
+    assert_eq!(error(&answered, 404).0, "not_found_error");
 }
 
 #[tokio::test(flavor = "multi_thread")]

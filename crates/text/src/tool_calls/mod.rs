@@ -28,8 +28,6 @@ pub(crate) fn names_in(texts: &[String], name: &str) -> bool {
 mod tests {
     use palmette_grammar::frontends::structural_tag::{TOOL_FORMATS, ToolFormat};
 
-    use super::*;
-
     #[test]
     fn formats_are_found_by_name_and_by_template() {
         assert_eq!(ToolFormat::of_name("hermes").unwrap().name, "hermes");
