@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
-//!     [--whitespace bounded|flexible|compact|spaced]
+//!     [--whitespace bounded|flexible|compact|spaced] [--digits bounded|any]
 //! ```
 //!
 //! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar",
@@ -20,7 +20,7 @@ use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, PrecomputeLimits, PreparedVocabulary, Recognizer,
     RecognizerLimits,
-    frontends::json_schema::{JsonSchemaOptions, Whitespace, parse},
+    frontends::json_schema::{Digits, JsonSchemaOptions, Whitespace, parse},
     prepare_json,
 };
 use serde_json::Value;
@@ -49,6 +49,9 @@ struct Arguments {
     /// Whitespace of the texts: bounded, flexible, compact or spaced.
     #[arg(long, default_value = "bounded", value_parser = whitespace)]
     whitespace: Whitespace,
+    /// Lengths of numbers: bounded or any.
+    #[arg(long, default_value = "bounded", value_parser = digits)]
+    digits: Digits,
     /// Show so many of the slowest compilations, first visits and later ones.
     #[arg(long, default_value_t = 0)]
     slowest: usize,
@@ -68,6 +71,10 @@ fn whitespace(name: &str) -> Result<Whitespace, serde_json::Error> {
     serde_json::from_value(Value::from(name))
 }
 
+fn digits(name: &str) -> Result<Digits, serde_json::Error> {
+    serde_json::from_value(Value::from(name))
+}
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let vocabulary = palmette_vocabulary::load("o200k_base")?.vocabulary;
@@ -81,8 +88,8 @@ fn main() -> anyhow::Result<()> {
     let (mut steps, mut compiled, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut ahead_ms = Vec::new();
     let (mut checked, mut refused) = (0, 0);
-    let options =
-        JsonSchemaOptions { whitespace: arguments.whitespace, ..JsonSchemaOptions::default() };
+    let Arguments { whitespace, digits, .. } = arguments;
+    let options = JsonSchemaOptions { whitespace, digits, ..JsonSchemaOptions::default() };
     for line in std::fs::read_to_string(&arguments.cases)?
         .lines()
         .take(arguments.limit.unwrap_or(usize::MAX))

@@ -291,8 +291,7 @@ impl Memo {
         lexer: LexerState,
         layer: LayerState,
     ) -> Result<NodeKey, RecognizerError> {
-        let longest = vocabulary.trie().max_depth() as u32;
-        let representative = recognizer.lexer().bounded_equivalent(lexer, longest)?;
+        let representative = recognizer.lexer().bounded_equivalent(lexer, vocabulary.horizon())?;
         self.representatives.insert(lexer, representative);
         let question = match recognizer.layer().indentation {
             None => NodeKey::from_lexer(representative),

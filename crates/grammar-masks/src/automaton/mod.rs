@@ -9,7 +9,7 @@
 //! The automaton is deterministic and built as it is read: a node that was visited before costs a
 //! look-up, a new one is put together from residuals that grammars share
 //! ([`residuals`](super::residuals)). What it says is what the definition says; nothing is
-//! approximated. Lexer states that go on alike for the longest token share their nodes
+//! approximated. Lexer states that go on alike for all tokens share their nodes
 //! ([`bounded_equivalent`](palmette_grammar_parser::lexer::Lexer::bounded_equivalent)).
 
 mod composed;

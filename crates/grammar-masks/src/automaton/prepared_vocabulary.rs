@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use palmette_core::{TokenId, Vocabulary, VocabularyTrie, mask};
 use palmette_grammar_parser::SlotKind;
 use palmette_grammar_regex::Askers;
+use palmette_grammar_regex::expressions::Horizon;
 
 use crate::residuals::Residuals;
 use crate::vocabulary::{NumberedTokens, Spellings, VocabularyFingerprint};
@@ -20,6 +21,7 @@ pub struct PreparedVocabulary {
     vocabulary: Arc<Vocabulary>,
     spellings: Spellings,
     trie: VocabularyTrie,
+    horizon: Horizon,
     fingerprint: OnceLock<VocabularyFingerprint>,
     residuals: OnceLock<RwLock<Arc<Residuals>>>,
     asking: Askers,
@@ -40,8 +42,11 @@ impl PreparedVocabulary {
     fn with_numbers(vocabulary: Arc<Vocabulary>, numbered: NumberedTokens) -> Self {
         let spellings = Spellings::new(&vocabulary, numbered);
         let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
+        let trie = spellings.to_trie(&vocabulary, tokens);
+        let texts = vocabulary.texts().map(|(_, text)| text);
         Self {
-            trie: spellings.to_trie(&vocabulary, tokens),
+            horizon: Horizon::of_texts(trie.max_depth() as u32, texts),
+            trie,
             vocabulary,
             spellings,
             fingerprint: OnceLock::new(),
@@ -67,6 +72,11 @@ impl PreparedVocabulary {
         let vocabulary = || Arc::clone(self.vocabulary());
         let make = || Arc::new(Self::with_numbers(vocabulary(), NumberedTokens::All));
         Arc::clone(self.numbered.get_or_init(make))
+    }
+
+    /// Horizon of the tokens.
+    pub(crate) fn horizon(&self) -> Horizon {
+        self.horizon
     }
 
     /// Counts a mask that was found by walking the trie.

@@ -1,6 +1,6 @@
 //! Reference residuals, and the choice of the one from which a token effect is a difference.
 
-use palmette_grammar_regex::expressions::Exceeded;
+use palmette_grammar_regex::expressions::{Exceeded, Horizon};
 
 use super::Residuals;
 use super::bounded_equivalence::BoundedEquivalence;
@@ -122,7 +122,10 @@ impl Residuals {
         let exprs = [a, b].map(|residual| self.residual(residual).expr);
         let mut agree = |num_bytes: u8| {
             let [a, b] = exprs.map(|expr| {
-                growing.expressions.making(budget).bounded_equivalent(expr, num_bytes.into())
+                growing
+                    .expressions
+                    .making(budget)
+                    .bounded_equivalent(expr, Horizon::of_bytes(num_bytes.into()))
             });
             Ok::<_, Exceeded>(a?.is_some_and(|a| b.as_ref().is_ok_and(|b| *b == Some(a))))
         };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use palmette_grammar_regex::expressions::{ExprId, ExpressionLimits, Expressions};
+use palmette_grammar_regex::expressions::{ExprId, ExpressionLimits, Expressions, Horizon};
 use palmette_grammar_regex::{ByteSet, fingerprint};
 
 use super::{
@@ -347,12 +347,12 @@ impl Determiniser {
         Ok(found)
     }
 
-    /// A state that goes on as `state` does for `num_bytes` bytes.
+    /// A state that goes on as `state` does within a horizon.
     pub(super) fn bounded_equivalent(
         &mut self,
         states: &boxcar::Vec<State>,
         state: LexerState,
-        num_bytes: u32,
+        within: Horizon,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
         let Meaning { fresh, competes, pending, live, guards, history } =
@@ -365,19 +365,18 @@ impl Determiniser {
         }
         let mut alike = Vec::with_capacity(live.len());
         for &(terminal, expr) in &live {
-            let Some(within) =
-                self.expressions.making(budget).bounded_equivalent(expr, num_bytes)?
+            let Some(other) = self.expressions.making(budget).bounded_equivalent(expr, within)?
             else {
                 return Ok(state);
             };
             // It matches more than `expr`, so if none of its lexemes can grow, none of those can.
             if competes
-                && within != expr
-                && !self.expressions.making(budget).is_prefix_free(within)?
+                && other != expr
+                && !self.expressions.making(budget).is_prefix_free(other)?
             {
                 return Ok(state);
             }
-            alike.push((terminal, within));
+            alike.push((terminal, other));
         }
         let live = alike.into();
         self.find(states, Meaning { fresh, competes, pending, live, guards, history }, budget)

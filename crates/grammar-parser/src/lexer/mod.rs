@@ -52,7 +52,7 @@ use std::{
 use determinise::{Determiniser, Transition};
 pub use error::LexerError;
 
-use palmette_grammar_regex::expressions::{ByteClasses, ExprId, Expressions};
+use palmette_grammar_regex::expressions::{ByteClasses, ExprId, Expressions, Horizon};
 
 use crate::{Budget, Grammar, Symbol, TerminalId, TerminalSet};
 
@@ -393,10 +393,10 @@ impl Lexer {
         self.state(state).may_end
     }
 
-    /// A state that goes on as `state` does for the next `num_bytes` bytes: after each of them, as
-    /// many lexemes end, as the same terminals, and the same terminals are possible. So states that
-    /// differ only in counts that are far from used up (`maxLength: 100000`) are one, and what is
-    /// known of the one for tokens of that many bytes holds for the others.
+    /// A state that goes on as `state` does for all texts of a horizon: after each of their bytes,
+    /// as many lexemes end, as the same terminals, and the same terminals are possible. So states
+    /// that differ only in counts that are far from used up (`maxLength: 100000`) are one, and what
+    /// is known of the one for tokens within the horizon holds for the others.
     ///
     /// It may be `state` itself.
     ///
@@ -405,10 +405,10 @@ impl Lexer {
     pub fn bounded_equivalent(
         &self,
         state: LexerState,
-        num_bytes: u32,
+        within: Horizon,
     ) -> Result<LexerState, LexerError> {
         self.step(|determiniser, budget| {
-            determiniser.bounded_equivalent(&self.states, state, num_bytes, budget)
+            determiniser.bounded_equivalent(&self.states, state, within, budget)
         })
     }
 

@@ -8,6 +8,7 @@ use palmette_grammar_parser::{
     TerminalId, TerminalKind, TerminalSet,
     lexer::{Lexer, LexerState},
 };
+use palmette_grammar_regex::expressions::Horizon;
 use palmette_testkit::lexing::{Cutting, cuttings, first_lexemes, lexeme_ends};
 use proptest::prelude::*;
 
@@ -154,7 +155,7 @@ fn check_within(terminals: &[Terminal], lexing: Lexing, num_bytes: u32) {
         // Some of these take more states than are gone through to tell what is possible.
         let Ok(branches) = read(&lexer, &text) else { return };
         for (state, _) in branches.last().unwrap() {
-            let alike = lexer.bounded_equivalent(*state, num_bytes).unwrap();
+            let alike = lexer.bounded_equivalent(*state, Horizon::of_bytes(num_bytes)).unwrap();
             check_alike(&lexer, *state, alike, num_bytes);
         }
     }

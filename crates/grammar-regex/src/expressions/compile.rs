@@ -1,5 +1,7 @@
 //! The compiler from trees of regular expressions to hash-consed expressions.
 
+use std::sync::Arc;
+
 use palmette_core::NUMBER_MARK;
 
 use super::{Arm, Exceeded, ExprId, ExprResult, Maker, Node, Repeat};
@@ -114,17 +116,19 @@ impl Maker<'_, '_> {
                 }
                 self.ordered(compiled)?
             }
-            Regex::Alternate(options) => {
-                let (mut compiled, mut texts) = (Vec::new(), Vec::new());
-                for option in options.iter() {
-                    match option {
-                        Regex::Literal(text) => texts.push(text.as_bytes()),
-                        _ => compiled.push(self.tree(option, order)?),
-                    }
+            // What may stand before each token of JSON is one tree in all of them.
+            Regex::Alternate(options)
+                if order == Order::Dropped && Arc::strong_count(options) > 1 =>
+            {
+                let address = Arc::as_ptr(options).addr();
+                if let Some(&(_, known)) = self.shared_options.get(&address) {
+                    return Ok(known);
                 }
-                compiled.push(self.literals(texts)?);
-                self.or(compiled)?
+                let made = self.alternatives(options, order)?;
+                self.shared_options.insert(address, (Arc::clone(options), made));
+                made
             }
+            Regex::Alternate(options) => self.alternatives(options, order)?,
             Regex::Repeat { inner, min, max, reluctant } => {
                 if max.is_some_and(|max| max < *min) {
                     return Ok(ExprId::NEVER);
@@ -175,6 +179,18 @@ impl Maker<'_, '_> {
                 self.given(condition, ExprId::EMPTY)?
             }
         })
+    }
+
+    fn alternatives(&mut self, options: &[Regex], order: Order) -> Compiled {
+        let (mut compiled, mut texts) = (Vec::new(), Vec::new());
+        for option in options {
+            match option {
+                Regex::Literal(text) => texts.push(text.as_bytes()),
+                _ => compiled.push(self.tree(option, order)?),
+            }
+        }
+        compiled.push(self.literals(texts)?);
+        Ok(self.or(compiled)?)
     }
 
     /// A set with the same UTF-8 texts as the tree: where any text may come last, any bytes may.

@@ -38,11 +38,12 @@ use class_rows::ClassRows;
 pub use compile::{CompileErrorKind, Unpicked};
 pub use conditions::NextBytes;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+pub use horizon::Horizon;
 pub use import::Front;
 pub use maker::Maker;
 
 use crate::byte_set::ByteSet;
-use crate::{Budget, CharClass, Interrupted, Multiple};
+use crate::{Budget, CharClass, Interrupted, Multiple, Regex};
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -205,10 +206,13 @@ pub struct Expressions {
     forwards: ClassRows,
     /// Parts that a backtracking matcher tries, in order.
     splits: HashMap<ExprId, Arc<[Item]>>,
-    /// Memo of horizons, by expression and number of bytes.
-    horizons: HashMap<(ExprId, u32), ExprId>,
+    /// Memo of expressions within horizons.
+    horizons: HashMap<(ExprId, Horizon), ExprId>,
     relaxations: HashMap<ExprId, ExprId>,
     char_classes: HashMap<CharClass, ExprId>,
+    /// Memo of alternatives that several trees have, by address; each is kept, so that no other has
+    /// it.
+    shared_options: HashMap<usize, (Arc<[Regex]>, ExprId)>,
     /// Every UTF-8 text.
     utf8: ExprId,
     /// Memory that the nodes keep elsewhere.
@@ -245,6 +249,7 @@ impl Expressions {
             horizons: HashMap::new(),
             relaxations: HashMap::new(),
             char_classes: HashMap::new(),
+            shared_options: HashMap::new(),
             utf8: ExprId::NEVER,
             list_bytes: 0,
             limits,

@@ -559,10 +559,15 @@ impl Emitter<'_, '_> {
                         .extend(numbers.iter().map(|n| number_text::literal(n, fractions, listed)));
                 }
                 Some(simple @ NumberSet::All(conditions))
-                    if is_bounded && !has_few_remainders(simple) =>
+                    if is_bounded
+                        && (!has_few_remainders(simple)
+                            || number_text::is_between_bounds(conditions)) =>
                 {
                     counted.push(number_text::numbers(conditions, fractions, Some(room([set]))));
-                    continue;
+                    match number_text::large_integers(conditions).filter(|_| fractions) {
+                        None => continue,
+                        Some(large) => options.push(large),
+                    }
                 }
                 Some(NumberSet::All(conditions)) => {
                     if fractions {

@@ -1,6 +1,7 @@
 //! Spellings of strings, whitespace and punctuation in JSON.
 
-use std::{cell::RefCell, sync::Arc};
+use std::cell::RefCell;
+use std::sync::{Arc, LazyLock};
 
 use hashbrown::HashMap;
 
@@ -282,6 +283,11 @@ fn blanks() -> Regex {
 
 /// Blanks within a line, or a line break and indentation.
 fn layout() -> Regex {
+    LAYOUT.clone()
+}
+
+/// PERF: it stands before every terminal, and is made and compiled once.
+static LAYOUT: LazyLock<Regex> = LazyLock::new(|| {
     let blanks =
         |max| Regex::Class(CharClass::new([(' ', ' '), ('\t', '\t')])).repeat(0, Some(max));
     let line_break = Regex::concat([Regex::literal("\r").optional(), Regex::literal("\n")]);
@@ -289,7 +295,7 @@ fn layout() -> Regex {
         blanks(Whitespace::MAX_BLANKS),
         Regex::concat([line_break, blanks(Whitespace::MAX_INDENTATION)]),
     ])
-}
+});
 
 /// The names that may stand without quotes; `None` where there are none.
 pub(super) fn bare_names(names: &StringSet) -> Option<Regex> {

@@ -19,6 +19,8 @@ pub(super) struct Notation {
     /// True when there may be an exponent, after one digit before the point that is not zero.
     pub(super) exponents: bool,
     pub(super) fraction: Fraction,
+    /// Digits before the point at most, where they are limited: no fewer than a bound has.
+    pub(super) most_digits: Option<u32>,
 }
 
 /// Expression of what may come after the digits before the point.
@@ -123,9 +125,15 @@ impl Notation {
         Regex::concat([run(1), self.fraction.zeros()])
     }
 
+    /// A digit that is not zero, and so many digits or more.
+    fn first_then_more(self, min: u32) -> Regex {
+        let max = self.most_digits.map(|most| most.saturating_sub(1).max(min));
+        first_then(digits(min, max))
+    }
+
     /// Any number that is not below zero.
     fn any(self) -> Regex {
-        let whole = Regex::alternate([run(1), first_then(digits(0, None))]);
+        let whole = Regex::alternate([run(1), self.first_then_more(0)]);
         let plain = Regex::concat([whole, self.fraction.any()]);
         Regex::alternate([plain, self.scientific(any_mantissa(), any_exponent())])
     }
@@ -170,7 +178,7 @@ impl Notation {
     fn at_least(self, bound: &Bound) -> Regex {
         let Some((first, after)) = bound.at.digits.split_first() else { return self.not_zero() };
         let parts = Parts::of(&bound.at);
-        let longer = first_then(digits(parts.length, None));
+        let longer = self.first_then_more(parts.length);
         let mut options = vec![Regex::concat([longer, self.fraction.any()])];
         options.extend(greater(parts.whole, parts.length).map(|(before, digit, left)| {
             Regex::concat([before, digit, digits(left, Some(left)), self.fraction.any()])
@@ -200,7 +208,7 @@ impl Notation {
 
     fn not_zero(self) -> Regex {
         Regex::alternate([
-            Regex::concat([first_then(digits(0, None)), self.fraction.any()]),
+            Regex::concat([self.first_then_more(0), self.fraction.any()]),
             Regex::concat([run(1), self.fraction.above((0, &[]), false)]),
             self.scientific(any_mantissa(), any_exponent()),
         ])

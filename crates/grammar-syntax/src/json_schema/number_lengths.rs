@@ -246,6 +246,55 @@ mod tests {
         }
     }
 
+    /// Integers between bounds count their own digits. Oracle: those of any length that there is
+    /// room for.
+    #[test]
+    fn integers_between_bounds_are_those_with_room() {
+        let decimal = |text: &str| Decimal::parse(text).expect("a number");
+        let integer = || Condition { property: Property::Integer, holds: true };
+        let at_least =
+            |text, holds| Condition { property: Property::AtLeast(decimal(text)), holds };
+        let above = |text, holds| Condition { property: Property::Above(decimal(text)), holds };
+        let digits = |count: usize| "7".repeat(count);
+        let mut texts: Vec<String> =
+            ["0", "-0", "7", "-7", "12", "120", "-120", "119", "-119", "1e20", "00", "1.", "0.0"]
+                .map(str::to_owned)
+                .into();
+        for count in [39, 40, 41, 60, 61, 80, 81, 82] {
+            texts.extend([digits(count), format!("-{}", digits(count))]);
+            texts.push(format!("1{}", "0".repeat(count - 1)));
+        }
+        for zeros in [1, 19, 20, 21, 40, 41] {
+            texts.extend(["5", "-120", "0"].map(|whole| format!("{whole}.{}", "0".repeat(zeros))));
+        }
+        let long = digits(60);
+        for bounds in [
+            vec![],
+            vec![at_least("0", true)],
+            vec![above("0", true)],
+            vec![above("0", false)],
+            vec![at_least("120", true)],
+            vec![above("120", false)],
+            vec![at_least("-120", true), above("7", false)],
+            vec![at_least(&long, true)],
+            vec![above(&format!("-{long}"), false)],
+        ] {
+            let conditions = bounds.into_iter().chain([integer()]).collect();
+            let set = NumberSet::All(conditions);
+            let NumberSet::All(conditions) = &set else { unreachable!() };
+            let room = room([&set]);
+            for fractions in [false, true] {
+                let own =
+                    crate::json_schema::number_text::numbers(conditions, fractions, Some(room));
+                let any = crate::json_schema::number_text::numbers(conditions, fractions, None);
+                let both = Regex::and([any, room.numbers()]);
+                for text in &texts {
+                    assert_eq!(matches(&own, text), matches(&both, text), "{text} of {set:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn numbers_end() {
         let regex = lengths(&[NumberSet::any()]);

@@ -69,7 +69,7 @@ pub(crate) fn integers_between(low: i64, high: i64) -> Regex {
         Condition { property: Property::AtLeast(bound(low)), holds: true },
         Condition { property: Property::Above(bound(high)), holds: false },
     ]);
-    let notation = Notation { exponents: false, fraction: Fraction::Nothing };
+    let notation = Notation { exponents: false, fraction: Fraction::Nothing, most_digits: None };
     Regex::and([Interval::of(&conditions).regex(notation), Regex::complement(Regex::literal("-0"))])
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn integers_between(low: i64, high: i64) -> Regex {
 /// (`1.25e-7`); where it matters by what a number can be divided, without (but where that has more
 /// than [`MAX_ZEROS`] zeros).
 ///
-/// Multiples of a whole number have as many digits as there is `room` for.
+/// Whole numbers between bounds, and multiples of one, have as many digits as there is `room` for.
 pub(super) fn numbers(
     conditions: &BTreeSet<Condition>,
     fractions: bool,
@@ -105,10 +105,13 @@ pub(super) fn numbers(
         true if fractions && !zeros_after => Fraction::Zeros,
         true => Fraction::Nothing,
     };
-    let notation = Notation { exponents: !divided || huge, fraction };
-    let interval = Interval::of(conditions);
     // Of several no automaton tells which digits can still become a multiple of all.
-    let room = room.filter(|_| divisors.iter().filter(|(_, holds)| *holds).count() == 1);
+    let is_counted = divisors.iter().filter(|(_, holds)| *holds).count() == 1;
+    let is_between = is_between_bounds(conditions);
+    let room = room.filter(|_| is_counted || is_between);
+    let most_digits = room.filter(|_| is_between).map(|room| room.whole);
+    let notation = Notation { exponents: !divided || huge, fraction, most_digits };
+    let interval = Interval::of(conditions);
     let mut parts = Vec::new();
     for &(divisor, holds) in &divisors {
         parts.push(match holds {
@@ -133,6 +136,17 @@ pub(super) fn numbers(
         }
     };
     Regex::concat([Regex::and(parts), zeros_after])
+}
+
+/// True where all integers between two bounds are asked for, or on one side of one.
+pub(super) fn is_between_bounds(conditions: &BTreeSet<Condition>) -> bool {
+    let says = |condition: &Condition| match condition.property {
+        Property::Integer => condition.holds,
+        Property::AtLeast(_) | Property::Above(_) => true,
+        Property::MultipleOf(_) => false,
+    };
+    let integer = Condition { property: Property::Integer, holds: true };
+    conditions.contains(&integer) && conditions.iter().all(says)
 }
 
 fn is_huge(divisor: &Decimal) -> bool {
@@ -223,7 +237,7 @@ pub(super) fn large_integers(set: &BTreeSet<Condition>) -> Option<Regex> {
 /// Whole numbers without an exponent.
 pub(super) fn any_integer(fractions: bool) -> Regex {
     let fraction = if fractions { Fraction::Zeros } else { Fraction::Nothing };
-    Interval::default().regex(Notation { exponents: false, fraction })
+    Interval::default().regex(Notation { exponents: false, fraction, most_digits: None })
 }
 
 /// Every spelling of every number.

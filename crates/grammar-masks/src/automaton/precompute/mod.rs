@@ -46,11 +46,10 @@ impl<'a> Precompute<'a> {
         recognizer: &'a Recognizer,
         stack_depth: usize,
     ) -> Self {
-        let longest = automaton.vocabulary.trie().max_depth() as u32;
         Self {
             automaton,
             recognizer,
-            worklist: Worklist::new(recognizer, longest, stack_depth),
+            worklist: Worklist::new(recognizer, automaton.vocabulary.horizon(), stack_depth),
             stacks: StackWorklist::new(recognizer.parser().tables()),
             scratch: RecognizerScratch::default(),
             visited: 0,

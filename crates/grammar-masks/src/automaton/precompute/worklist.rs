@@ -15,6 +15,7 @@ use palmette_grammar_parser::lr::StateId;
 use palmette_grammar_parser::recognizer::{
     Position, Recognizer, RecognizerError, RecognizerScratch,
 };
+use palmette_grammar_regex::expressions::Horizon;
 use palmette_grammar_regex::{ByteSet, fingerprint};
 
 use super::likely::{self, Cost, Kind, Token};
@@ -24,12 +25,12 @@ use crate::{Budget, TerminalId};
 #[derive(Debug)]
 pub(super) struct Worklist {
     stack_depth: usize,
-    /// The length of the longest token.
-    longest: u32,
+    /// The horizon of tokens.
+    horizon: Horizon,
     /// Entries by what their bytes cost, and when they were found.
     open: BTreeMap<(Cost, usize), OpenVisit>,
     num_added: usize,
-    /// Lexemes in progress, as they go on for the longest token, with topmost states.
+    /// Lexemes in progress, as they go on for tokens, with topmost states.
     seen: HashSet<LexemeOnTop>,
     /// Stacks before lexemes, and positions, by fingerprints. Where two agreed, one would be left
     /// to be computed when it is asked for.
@@ -105,7 +106,7 @@ pub(super) enum Visit {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     to: LexerState,
-    /// The one that stands for all that go on as it does for the longest token.
+    /// The one that stands for all that go on as it does for tokens.
     alike: LexerState,
     /// The bytes that lead there, by the likeliest.
     kind: Kind,
@@ -118,10 +119,10 @@ const STACKS_BYTES: usize = 160;
 impl Worklist {
     /// The lexemes with which texts begin; none where they depend on the parser's contexts, since
     /// far fewer stacks are met by positions then than may be below a lexeme.
-    pub(super) fn new(recognizer: &Recognizer, longest: u32, stack_depth: usize) -> Self {
+    pub(super) fn new(recognizer: &Recognizer, horizon: Horizon, stack_depth: usize) -> Self {
         let mut made = Self {
             stack_depth,
-            longest,
+            horizon,
             open: BTreeMap::new(),
             num_added: 0,
             seen: HashSet::new(),
@@ -350,7 +351,7 @@ impl Worklist {
     ) -> Result<(), RecognizerError> {
         let mut key = Vec::new();
         for branch in position.branches() {
-            let state = lexer.bounded_equivalent(branch.lexer, self.longest)?;
+            let state = lexer.bounded_equivalent(branch.lexer, self.horizon)?;
             key.push((state, likely::tops(&branch.stacks, self.stack_depth)));
         }
         if self.seen_stacks.insert(fingerprint(&key)) {
@@ -375,7 +376,7 @@ impl Worklist {
             match found.iter_mut().find(|step| step.to == to) {
                 Some(step) => step.kind.unite(kind),
                 None => {
-                    let alike = lexer.bounded_equivalent(to, self.longest)?;
+                    let alike = lexer.bounded_equivalent(to, self.horizon)?;
                     found.push(Step { to, alike, kind, cost: 0 });
                 }
             }
