@@ -273,6 +273,7 @@ mod tests {
         let (prompts, view) = (recommender.prompts(), view.view());
         let made = TrainingData::new(vec![history], prompts, view, POSITIONS, none, true);
         let message = format!("{:#}", made.unwrap_err());
-        assert!(message.contains("\"i2\"") && message.contains("query"), "{message}");
+        let item = format!("{:?}", view.id(2));
+        assert!(message.contains(&item) && message.contains("query"), "{message}");
     }
 }

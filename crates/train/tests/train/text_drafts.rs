@@ -159,8 +159,10 @@ fn a_head_finds_what_a_query_asks_for() {
     let mut worker = Worker::new(Arc::clone(&recommender), 1);
     let mut hits = |verification| {
         let mut is_hit = |asked: usize| {
-            let fields =
-                PromptFields { query: Some(WORDS[asked].to_owned()), ..PromptFields::default() };
+            let fields = PromptFields {
+                query: Some(WORDS[asked].to_owned()),
+                user: [("age".to_owned(), 31.into())].into_iter().collect(),
+            };
             let after = format!("item-{}", asked * 7 % NUM_ITEMS);
             let history = [after.as_str()];
             let request = Request {
