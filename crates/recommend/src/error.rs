@@ -162,7 +162,7 @@ pub enum RecommendError {
         level: usize,
         /// Tokens from its first to its last.
         tokens: usize,
-        /// Those that spell a code.
+        /// Number of them that spell a code.
         codes: usize,
         /// Limit on rows a code.
         most: usize,

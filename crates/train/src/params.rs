@@ -92,8 +92,8 @@ pub(crate) enum Role {
 
 /// The places of one decoder layer's tensors.
 ///
-/// `q_proj`, `k_proj` and `v_proj` lie one after another, and so do their biases, and `gate_proj` and
-/// `up_proj`: each group is one matrix or vector, and one product computes it.
+/// `q_proj`, `k_proj` and `v_proj` lie one after another, and so do their biases, and `gate_proj`
+/// and `up_proj`: each group is one matrix or vector, and one product computes it.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerRanges {
     pub(crate) input_norm: Range<usize>,

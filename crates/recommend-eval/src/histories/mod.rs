@@ -51,7 +51,7 @@ pub struct UserHistories {
     /// Number of each history's user, those of one user having one; `None` where the source names
     /// none.
     pub users: Vec<Option<u32>>,
-    /// What a prompt of each history has beside its items; empty where none has anything.
+    /// Fields of the prompts of each history beside its items; empty where none has any.
     pub fields: Vec<PromptFields>,
     /// Items that the view does not have and that were left out.
     pub skipped: Skipped,

@@ -13,7 +13,7 @@ pub struct HistoryRecord {
     pub items: Vec<NamedItem>,
     /// The item that came next, where the source is one of questions with their answers.
     pub target: Option<NamedItem>,
-    /// What a prompt of this history has beside its items.
+    /// Fields of this history's prompts beside its items.
     pub fields: PromptFields,
 }
 

@@ -56,8 +56,8 @@ const MAX_BYTES: u64 = 256 << 20;
 /// The files that a model's directory has beside its weights, by name, held in memory.
 ///
 /// A run takes them along, so that what it leaves is read as the model that it began with: by the
-/// same template, the same tokenizer, the same end of texts. Left out are weights, what a run writes
-/// of its own (`semantic_ids.json`, logs), directories and hidden files.
+/// same template, the same tokenizer, the same end of texts. Left out are weights, what a run
+/// writes of its own (`semantic_ids.json`, logs), directories and hidden files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Companions {
     files: BTreeMap<String, Vec<u8>>,

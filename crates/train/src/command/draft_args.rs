@@ -36,9 +36,9 @@ Example:
 /// Train a draft head, from a trained model.
 ///
 /// Histories, --hold-out and --cold-start mean what they mean to `train`; use what the model was
-/// trained with. OUT becomes a model's directory with draft.safetensors in it, with all files that
-/// the model's has beside its weights, and holds the best so far by the items that the head finds at
-/// validation. draft.json tells what was done.
+/// trained with. OUT becomes a model's directory with draft.safetensors in it and all files that
+/// the model's has beside its weights. It holds the best so far by the items that the head finds
+/// at validation. draft.json tells what was done.
 ///
 /// OUT/checkpoint holds what an interrupted run needs to go on with --resume, to the same bits as
 /// without the interruption, also with --head-only, which then computes the hidden states again. It

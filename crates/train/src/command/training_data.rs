@@ -194,7 +194,7 @@ mod tests {
         Arc::new(Recommender::new(Model::random(config, 7).unwrap(), catalog, prompts).unwrap())
     }
 
-    /// What serving asks a model, token for token, where the data has a query and fields, titles,
+    /// Token for token what serving asks a model, where the data has a query and fields, titles,
     /// and histories that a prompt does not hold.
     #[test]
     fn examples_have_the_prompts_of_requests() {
