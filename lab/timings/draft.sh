@@ -14,7 +14,7 @@
 #   MODEL=my-model CATALOG=shop.palm HISTORIES=train.jsonl TEST=test.jsonl HOLD_OUT=nothing lab/timings/draft.sh work/shop
 #
 # EPOCHS (base model, 90), DRAFT_EPOCHS (head with decoder, 20), HEAD_EPOCHS (head alone, 30), DROPOUT (0.2),
-# NEXT_TOKEN_WEIGHT (1), HOW ("joint head"), SEEDS ("0 1 2"), USERS (8000), WIDTHS ("10 50 512"), THREADS (2) and REPEAT
+# NEXT_TOKEN_WEIGHT (1), DRAFT_OPTIONS (others of `palmette-train draft`), HOW ("joint head"), SEEDS ("0 1 2"), USERS (8000), WIDTHS ("10 50 512"), THREADS (2) and REPEAT
 # (200; 0 times nothing) may be set. Beam search is timed as it is without a probe, which finds the same. Latency is of
 # one user with the longest history of the file, or of QUERY where the template reads one.
 set -eu
@@ -51,7 +51,7 @@ for seed in $seeds; do
             [ "$how" = head ] && extra="--head-only --epochs $head_epochs --learning-rate 2e-3"
             # shellcheck disable=SC2086
             "$train" draft --model "$base" --catalog "$catalog" --histories "$histories" --out "$out" --overwrite \
-                --hold-out "$hold_out" --input "$input" --transition "$transition" --seed "$seed" --threads "$threads" $extra
+                --hold-out "$hold_out" --input "$input" --transition "$transition" --seed "$seed" --threads "$threads" $extra ${DRAFT_OPTIONS:-}
             touch "$out/done"
         done
     done
