@@ -1,6 +1,7 @@
 //! Files beside a model's weights: tokenizer, template, configuration, licence.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -122,7 +123,13 @@ impl Companions {
                 replace_text(&path, &whole)?;
                 continue;
             }
-            std::fs::write(&path, content).with_context(shown)?;
+            let file = std::fs::File::create(&path);
+            let written = file.and_then(|mut file| {
+                file.write_all(content)?;
+                // Before it is moved to where it is read.
+                file.sync_all()
+            });
+            written.with_context(shown)?;
         }
         Ok(())
     }
