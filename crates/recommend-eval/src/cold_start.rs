@@ -121,12 +121,9 @@ mod tests {
         assert_eq!(cold.items().collect::<Vec<_>>(), [0, 5]);
         assert!(cold.contains(5) && !cold.contains(2) && !cold.contains(1));
         assert!(cold.is_without(&[7, 3, 1]) && !cold.is_without(&[1, 5]) && cold.is_without(&[]));
-        let asked = [
-            Question { history: &[3, 1][..], target: 5 },
-            Question { history: &[7, 3][..], target: 0 },
-        ];
+        let asked = [Question::new(&[3, 1], 5), Question::new(&[7, 3], 0)];
         assert_eq!(cold.questions(&histories, Split::Test), asked);
-        let asked = [Question { history: &[0][..], target: 5 }];
+        let asked = [Question::new(&[0], 5)];
         assert_eq!(cold.questions(&histories, Split::Validation), asked);
         // Rounded: 0.3 of 5 are 1.5, so 2; 0.29 of 5 are 1.45, so 1.
         assert_eq!(newest(0.3).unwrap(), cold);

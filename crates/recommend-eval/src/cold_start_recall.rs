@@ -152,16 +152,16 @@ impl<'a> Asker<'a> {
         let EvalOptions { k, beam_width, include_seen, .. } = self.options;
         let history = History::Numbers(question.history);
         let mut place = |items| -> Result<Option<usize>, EvalError> {
-            let view = Some(self.view);
-            let request =
-                Request { beam_width, include_seen, items, view, ..Request::new(history, k) };
+            let (view, fields) = (Some(self.view), question.fields);
+            let all = Request::new(history, k);
+            let request = Request { beam_width, include_seen, items, view, fields, ..all };
             let answer = self.worker.recommend(&request, &mut run_on)?;
             Ok(answer.items.iter().position(|item| item.number == question.target))
         };
         sum.catalog.add(place(Candidates::All)?);
         sum.constrained.add(place(Candidates::Set(self.items))?);
         if let (Some(free), Some(found)) = (&mut self.free, &mut sum.unconstrained) {
-            let generated = free.generate(question.history)?;
+            let generated = free.generate(question)?;
             found.add(place_of(self.view, generated, question.target));
         }
         Ok(())

@@ -285,6 +285,7 @@ impl<'a> Examiner<'a> {
             mode,
             include_seen,
             view: Some(self.view),
+            fields: question.fields,
             ..Request::new(History::Numbers(question.history), k)
         };
         let answer = self.worker.recommend(&request, &mut run_on)?;
@@ -303,7 +304,7 @@ impl<'a> Examiner<'a> {
         sum.constrained.add(ValidShare::of(&found));
         let Some(free) = &mut self.free else { return Ok(()) };
         let sequences: Vec<&[TokenId]> = match free {
-            Free::Decoder(free) => free.generate(question.history)?.collect(),
+            Free::Decoder(free) => free.generate(question)?.collect(),
             Free::Draft(worker) => {
                 let mode = Mode::Draft(Verification::None);
                 let free = Request { mode, include_seen: true, ..request };

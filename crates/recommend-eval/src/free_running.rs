@@ -9,6 +9,7 @@ use palmette_model::{Reading, ReadingShape, SessionError};
 use palmette_recommend::{PromptFields, RecommendError, Recommender, SpelledView};
 
 use crate::evaluate::EvalOptions;
+use crate::split::Question;
 
 /// Generation without the constraint: the buffers of one thread.
 pub(crate) struct FreeRunning {
@@ -48,13 +49,14 @@ impl FreeRunning {
         })
     }
 
-    /// Runs the model after `history`, and returns the tokens it generated, best first.
+    /// Runs the model after a question's prompt, and returns the tokens it generated, best first.
     pub(crate) fn generate(
         &mut self,
-        history: &[u64],
+        question: &Question<'_>,
     ) -> Result<impl ExactSizeIterator<Item = &[TokenId]>, RecommendError> {
-        let fields = PromptFields::default();
-        self.recommender.write_prompt(history, &self.view, &fields, &mut self.prompt)?;
+        let none = PromptFields::default();
+        let (history, fields) = (question.history, question.fields.unwrap_or(&none));
+        self.recommender.write_prompt(history, &self.view, fields, &mut self.prompt)?;
         self.backend.source_mut().set_prompt(&self.prompt)?;
         self.search.run(&self.every, &mut self.backend)?;
         Ok(self.search.results().map(|found| found.tokens))

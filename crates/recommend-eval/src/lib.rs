@@ -42,7 +42,7 @@ pub use floors::{Floor, ItemItem, Popularity};
 pub use histories::{
     BadRecord, EachRecord, Histories, HistoryColumns, HistoryError, HistoryFormat, HistoryOptions,
     HistoryRecord, HistoryRows, Layout, MAX_LINE_BYTES, Progress, ReadNotes, RowFilter, Skipped,
-    UserHistories, deal, parse_histories, read_histories,
+    UserHistories, deal, parse_histories, read_histories, unread_fields,
 };
 pub use known_histories::KnownHistories;
 pub use metrics::{MetricsAt, RankingMetrics};

@@ -77,6 +77,7 @@ pub fn overlap(
                 mode,
                 include_seen,
                 view: Some(view),
+                fields: question.fields,
                 ..Request::new(History::Numbers(question.history), k)
             };
             let numbers =

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use palmette_recommend::PromptFields;
 use serde::{Deserialize, Serialize};
 
 /// Item of each history that is asked for.
@@ -35,6 +36,15 @@ pub struct Question<'a> {
     pub history: &'a [u64],
     /// The item that came.
     pub target: u64,
+    /// Fields of the prompt beside the items, where the data has some.
+    pub fields: Option<&'a PromptFields>,
+}
+
+impl<'a> Question<'a> {
+    /// A question without fields.
+    pub fn new(history: &'a [u64], target: u64) -> Self {
+        Self { history, target, fields: None }
+    }
 }
 
 impl Split {
@@ -51,7 +61,7 @@ impl Split {
                 Self::Validation => 2,
                 Self::Test => 1,
             };
-        Some(Question { history: &history[..at], target: history[at] })
+        Some(Question::new(&history[..at], history[at]))
     }
 }
 
@@ -108,9 +118,9 @@ mod tests {
         assert_eq!(HoldOut::Test.training(&history), [5, 6, 7]);
         assert_eq!(HoldOut::Nothing.training(&history), history);
         let validation = Split::Validation.question(&history).unwrap();
-        assert_eq!(validation, Question { history: &[5, 6], target: 7 });
+        assert_eq!(validation, Question::new(&[5, 6], 7));
         let test = Split::Test.question(&history).unwrap();
-        assert_eq!(test, Question { history: &[5, 6, 7], target: 8 });
+        assert_eq!(test, Question::new(&[5, 6, 7], 8));
         assert_eq!(Split::Test.question(&history[..2]), None);
         assert_eq!(HoldOut::Both.training(&history[..2]), [5, 6]);
     }

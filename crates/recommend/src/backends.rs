@@ -69,7 +69,7 @@ fn levels(
     widths: &[NonZeroUsize],
 ) -> Option<Vec<SearchLevel>> {
     let levels = &recommender.format().levels;
-    if !recommender.end_tokens().is_empty() || levels.len() != widths.len() {
+    if !recommender.sought_ends(drafts).is_empty() || levels.len() != widths.len() {
         return None;
     }
     let level = |(index, (level, width)): (usize, (&LevelFormat, &NonZeroUsize))| {

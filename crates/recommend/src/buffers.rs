@@ -350,7 +350,7 @@ impl Buffers {
         shape: Shape,
         threads: usize,
     ) -> Result<Self, RecommendError> {
-        let num_ends = recommender.end_tokens().len();
+        let num_ends = recommender.sought_ends(shape.draft.is_some()).len();
         let (widths, widest_widths) = (shape.steps(num_ends)?, shape.widest_steps(num_ends)?);
         let widest = widths_max(&widest_widths);
         let beams = beams_read(&widest_widths);
@@ -387,7 +387,7 @@ impl Buffers {
         shape: &Shape,
         threads: usize,
     ) -> Result<Planned, RecommendError> {
-        let num_ends = recommender.end_tokens().len();
+        let num_ends = recommender.sought_ends(shape.draft.is_some()).len();
         let (widths, widest_widths) = (shape.steps(num_ends)?, shape.widest_steps(num_ends)?);
         let widest = widths_max(&widest_widths);
         let beams = beams_read(&widest_widths);

@@ -143,18 +143,33 @@ pub enum RecommendError {
     /// An option of drawn text is out of its range.
     #[error(transparent)]
     Sampler(SamplerOptionError),
-    /// Levels are no runs of tokens, where something needs them to be.
+    /// The tokens of a level have gaps, where scores are shares of it.
     #[error(
-        "the tokens of level {level} are no run; draft heads, and scores as shares of a level, need levels whose codes have \
-         consecutive tokens"
+        "between the tokens of level {level} are others; scores as shares of a level need levels whose codes have consecutive \
+         tokens, in any order"
     )]
     NoRun {
         /// The level.
         level: usize,
     },
-    /// Scores as shares of a level, or a draft head, with tokens after the item.
+    /// The tokens of a level lie too far apart for a draft head.
     #[error(
-        "the model writes tokens after an item, which draft heads and scores as shares of a level do not know; take the end out of \
+        "the {codes} codes of level {level} have tokens among {tokens}; a draft head has a row for each of those, and up to \
+         {most} a code: search without a head (`--mode beam`), or give the codes tokens that lie together"
+    )]
+    ScatteredLevel {
+        /// The level.
+        level: usize,
+        /// Tokens from its first to its last.
+        tokens: usize,
+        /// Number of them that spell a code.
+        codes: usize,
+        /// Limit on rows a code.
+        most: usize,
+    },
+    /// Scores as shares of a level, with tokens after the item.
+    #[error(
+        "the model writes tokens after an item, which scores as shares of a level do not know; take the end out of \
          prompt_template.json or semantic_ids.json"
     )]
     NoEnd,
@@ -206,6 +221,18 @@ pub enum RecommendError {
         /// Number of its codes.
         codes: usize,
         /// The model's levels.
+        levels: usize,
+    },
+    /// An item's semantic ID ends before a draft head's do.
+    #[error(
+        "item {id:?} has {codes} codes, and a draft head says {levels} of each item: its score would have fewer terms than others'; search without the head (`--mode beam`), give it {levels} codes, or take it out of the catalog"
+    )]
+    ShorterDraft {
+        /// An item of the catalog.
+        id: String,
+        /// Number of its codes.
+        codes: usize,
+        /// Levels that the head says.
         levels: usize,
     },
     /// Zero recommendations or a beam without width were asked for.
@@ -301,7 +328,9 @@ impl RecommendError {
             Self::Keys(_) => at("/verify"),
             Self::Filter(_) => at("/filter"),
             Self::Rules(_) => at("/rules"),
-            Self::Tokens(_) | Self::ShorterItem { .. } => Cause::Catalog,
+            Self::Tokens(_) | Self::ShorterItem { .. } | Self::ShorterDraft { .. } => {
+                Cause::Catalog
+            }
             Self::Cancelled => Cause::Cancelled,
             Self::Session(SessionError::NoRoom(_) | SessionError::Engine(_)) => Cause::Unavailable,
             Self::HistoryTooLong { .. }
@@ -309,6 +338,7 @@ impl RecommendError {
             | Self::NoPositions { .. }
             | Self::Template(_)
             | Self::NoRun { .. }
+            | Self::ScatteredLevel { .. }
             | Self::NoEnd
             | Self::OtherLevels { .. }
             | Self::OtherIds { .. }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 ///
 /// They are text of a prompt and nothing else: one that holds the name of a special token is
 /// refused.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptFields {
     /// Query of the user.
     pub query: Option<String>,
@@ -25,6 +25,22 @@ impl PromptFields {
     pub fn names(&self) -> impl Iterator<Item = String> {
         let query = self.query.as_ref().map(|_| "query".to_owned());
         query.into_iter().chain(self.user.keys().map(|name| format!("user.{name}")))
+    }
+
+    /// Keeps the fields whose names are good.
+    pub(crate) fn retain(&mut self, mut is_good: impl FnMut(&str) -> bool) {
+        self.query = self.query.take().filter(|_| is_good("query"));
+        self.user.retain(|name, _| is_good(&format!("user.{name}")));
+    }
+
+    /// These fields, and of `others` those that there are not.
+    #[must_use]
+    pub fn or(mut self, others: &Self) -> Self {
+        self.query = self.query.or_else(|| others.query.clone());
+        for (name, value) in &others.user {
+            self.user.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        self
     }
 
     /// Every text of every field, with the field's name.

@@ -1,5 +1,6 @@
 //! Spelling of semantic IDs and histories: `semantic_ids.json` in the model's directory.
 
+use std::ops::Range;
 use std::path::Path;
 
 use palmette_catalog::{Catalog, CodeTokens, LevelSpelling, LevelTokens, TokenTable, TokensError};
@@ -133,6 +134,13 @@ impl LevelFormat {
         (0..self.num_codes()).filter_map(|code| Some((code, self.tokens.token(code)?)))
     }
 
+    /// The tokens of its codes as a range, where they are all those of one, in any order.
+    pub fn token_run(&self) -> Option<Range<usize>> {
+        let range = self.tokens.token_range();
+        // No two codes of a level have one token.
+        (!range.is_empty() && range.len() == self.spelled().count()).then_some(range)
+    }
+
     /// One more than its highest token.
     fn end(&self) -> u64 {
         match &self.tokens {
@@ -153,6 +161,10 @@ impl PromptFormat {
 
     /// Limit on the tokens after the codes of an item.
     pub const MAX_END_TOKENS: usize = 16;
+
+    /// Limit on the rows of a draft head for each code of a level: as many levels may have their
+    /// tokens by turns.
+    pub const MAX_DRAFT_ROWS: usize = 16;
 
     /// Items that a format takes along as witnesses.
     const NUM_WITNESSES: u64 = 64;
@@ -255,14 +267,21 @@ impl PromptFormat {
         special.chain(self.levels.iter().map(LevelFormat::end)).max().unwrap_or(0) as usize
     }
 
-    /// Shape of draft heads for this format, whose levels are runs of tokens.
+    /// Shape of draft heads for this format. A head has a row for each token from the first of a
+    /// level to its last, in the order of the tokens, so that it is of no concern to it which code
+    /// each spells; those that spell none are never said.
     ///
     /// # Errors
-    /// When a level is a table.
+    /// When a level has no tokens, or more than [`MAX_DRAFT_ROWS`](Self::MAX_DRAFT_ROWS) rows a
+    /// code.
     pub fn draft_shape(&self) -> Result<DraftShape, RecommendError> {
-        let run = |(level, at): (usize, &LevelFormat)| match &at.tokens {
-            LevelSpelling::Run(run) => Ok((run.first_token, run.num_codes)),
-            LevelSpelling::Table(_) => Err(RecommendError::NoRun { level }),
+        let run = |(level, at): (usize, &LevelFormat)| {
+            let (range, codes) = (at.tokens.token_range(), at.spelled().count());
+            let (tokens, most) = (range.len(), Self::MAX_DRAFT_ROWS);
+            match tokens > codes * most || tokens == 0 {
+                true => Err(RecommendError::ScatteredLevel { level, tokens, codes, most }),
+                false => Ok((range.start as u32, tokens as u32)),
+            }
         };
         let levels = self.levels.iter().enumerate().map(run).collect::<Result<_, _>>()?;
         Ok(DraftShape { levels })
@@ -316,7 +335,7 @@ impl PromptFormat {
     ///
     /// # Panics
     /// As [`write_prompt`](Self::write_prompt).
-    pub(crate) fn write_codes(&self, codes: &[u32], prompt: &mut Vec<TokenId>) {
+    pub fn write_codes(&self, codes: &[u32], prompt: &mut Vec<TokenId>) {
         for (level, &code) in codes.iter().enumerate() {
             let token = self.levels[level].tokens.token(code);
             prompt.push(token.unwrap_or_else(|| panic!("code {code} at level {level}")));
@@ -547,7 +566,21 @@ mod tests {
         let mut prompt = Vec::new();
         format.write_prompt(&[[0, 2], [3, 0]], &mut prompt);
         assert_eq!(prompt, [2, 12, 5, 30].map(TokenId));
-        assert!(matches!(format.draft_shape(), Err(RecommendError::NoRun { level: 1 })));
+        // A draft head has rows for the tokens between, as far as these are few.
+        assert_eq!(format.draft_shape().unwrap().levels[1], (12, 19));
+        assert_eq!(format.levels[1].token_run(), None);
+        format.levels[1] = table([Some(31), None, Some(30), Some(32)]);
+        assert_eq!(format.levels[1].token_run(), Some(30..33));
+        assert_eq!(format.draft_shape().unwrap().levels[1], (30, 3));
+        format.levels[1] = table([Some(20), Some(51)]);
+        assert_eq!(format.draft_shape().unwrap().levels[1], (20, 32));
+        format.levels[1] = table([Some(20), Some(52)]);
+        let error = format.draft_shape().unwrap_err();
+        let scattered = RecommendError::ScatteredLevel { level: 1, tokens: 33, codes: 2, most: 16 };
+        assert_eq!(error.to_string(), scattered.to_string());
+        format.levels[1] = table([None, None]);
+        assert_eq!(format.levels[1].token_run(), None);
+        assert!(format.draft_shape().is_err());
         // Consecutive numbers are a run, however they were written.
         format.levels[1] = table([Some(6), Some(7)]);
         assert_eq!(format.levels[1], LevelFormat::run("a", 6, 2));

@@ -12,7 +12,7 @@ use crate::code_spelling::{self, CodeSpelling};
 use crate::error::{FormatError, RecommendError};
 use crate::fields::PromptFields;
 use crate::prompt_format::{LevelFormat, PromptFormat};
-use crate::template::{PromptAsked, PromptTemplate, TemplateFile};
+use crate::template::{PromptAsked, PromptItem, PromptTemplate, TemplateFile};
 
 /// Spelling of histories and items by a model: a [`PromptFormat`], and a [`PromptTemplate`] where
 /// the model was trained on text.
@@ -248,6 +248,42 @@ impl Prompts {
             (None, Some(field)) => Err(RecommendError::UnknownField { field, known: Vec::new() }),
             (None, None) => Ok(()),
         }
+    }
+
+    /// Fields without those that no text reads, for fields that came with data; returns the names
+    /// of these.
+    pub fn drop_unread(&self, fields: &mut PromptFields) -> Vec<String> {
+        let reads = |name: &str| self.template.as_ref().is_some_and(|of| of.reads(name));
+        let mut dropped = Vec::new();
+        fields.retain(|name| {
+            let is_read = reads(name);
+            dropped.extend((!is_read).then(|| name.to_owned()));
+            is_read
+        });
+        dropped
+    }
+
+    /// Writes the prompt of a history, given as numbers of the view, over `prompt`, of at most
+    /// `max` tokens; returns how many of the newest items it holds.
+    ///
+    /// # Errors
+    /// When the template cannot be rendered with these fields, or the prompt is too long without
+    /// any item.
+    ///
+    /// # Panics
+    /// When the view has no such number.
+    pub fn write_prompt(
+        &self,
+        history: &[u64],
+        view: &CatalogView,
+        fields: &PromptFields,
+        max: usize,
+        prompt: &mut Vec<TokenId>,
+    ) -> Result<usize, RecommendError> {
+        let item =
+            |&number| PromptItem { codes: view.codes(number), number: Some(number), id: None };
+        let items: Vec<PromptItem> = history.iter().map(item).collect();
+        self.write(&PromptAsked { items: &items, view, fields, thinks: false }, max, prompt)
     }
 
     /// Writes the prompt, of at most `max` tokens; returns how many of the newest items it holds.

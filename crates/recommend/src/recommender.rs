@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use palmette_catalog::{CodeTokens, LevelSpelling};
+use palmette_catalog::CodeTokens;
 use palmette_catalog_live::CatalogSource;
 use palmette_core::{MaskWindow, TokenId, mask};
 use palmette_model::draft::{DraftHead, DraftOutline};
@@ -21,7 +21,7 @@ use crate::prompts::Prompts;
 use crate::read_history::read_history;
 use crate::request::{Planned, Request};
 use crate::shape::Shape;
-use crate::template::{PromptAsked, PromptItem};
+use crate::template::PromptAsked;
 use crate::view::SpelledView;
 
 /// Set of tokens over which a code's probability is normalised.
@@ -111,9 +111,8 @@ impl Recommender {
     /// Adds a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
     ///
     /// # Errors
-    /// When the head spells other codes, the model's levels are no runs of tokens or end with
-    /// tokens, the model's positions do not hold its placeholders after the longest prompt, or an
-    /// encoder reads the prompt.
+    /// When the head spells other codes, the tokens of a level are scattered, the model's positions
+    /// do not hold its placeholders after the longest prompt, or an encoder reads the prompt.
     pub fn with_draft_head(self, head: impl Into<Arc<DraftHead>>) -> Result<Self, RecommendError> {
         let head = head.into();
         if self.engine.config().architecture.encoder.is_some() {
@@ -180,7 +179,7 @@ impl Recommender {
                 return Err(RecommendError::NoEnd);
             }
             let mut levels = self.format().levels.iter();
-            if let Some(level) = levels.position(|level| level_range(level).is_none()) {
+            if let Some(level) = levels.position(|level| level.token_run().is_none()) {
                 return Err(RecommendError::NoRun { level });
             }
         }
@@ -305,10 +304,10 @@ impl Recommender {
         }
     }
 
-    /// The tokens of a level's codes, which are all those of a range where this is asked.
+    /// The tokens from the first of a level's codes to the last: a draft head's rows, and what
+    /// scores as shares of a level are over.
     pub(crate) fn level_columns(&self, level: usize) -> Range<usize> {
-        let all = 0..self.engine.config().vocab_size;
-        level_range(&self.format().levels[level]).unwrap_or(all)
+        self.format().levels[level].tokens.token_range()
     }
 
     /// Words of the widest mask row of a search: a level's, or the vocabulary's where an item may
@@ -321,9 +320,24 @@ impl Recommender {
         self.format().levels.iter().map(words).max().unwrap_or(0)
     }
 
-    /// The tokens that follow the codes of an item.
-    pub(crate) fn end_tokens(&self) -> &[TokenId] {
-        &self.end_tokens
+    /// The tokens after the codes of an item that a search looks for: none by a draft head, which
+    /// says the codes alone.
+    pub(crate) fn sought_ends(&self, drafts: bool) -> &[TokenId] {
+        if drafts { &[] } else { &self.end_tokens }
+    }
+
+    /// Refuses a view whose items a draft head cannot compare. Where a token ends an item some may
+    /// have fewer codes; a head says all levels and nothing that ends them.
+    pub(crate) fn check_drafted(&self, view: &SpelledView) -> Result<(), RecommendError> {
+        let levels = self.format().levels.len();
+        match view.shorter_item() {
+            None => Ok(()),
+            Some(number) => {
+                let view = view.view();
+                let (id, codes) = (view.id(number).to_owned(), view.codes(number).len());
+                Err(RecommendError::ShorterDraft { id, codes, levels })
+            }
+        }
     }
 
     /// Limit on the tokens of a prompt.
@@ -356,12 +370,7 @@ impl Recommender {
         fields: &PromptFields,
         prompt: &mut Vec<TokenId>,
     ) -> Result<usize, RecommendError> {
-        let view = view.view();
-        let item =
-            |&number| PromptItem { codes: view.codes(number), number: Some(number), id: None };
-        let items: Vec<PromptItem> = history.iter().map(item).collect();
-        let asked = PromptAsked { items: &items, view, fields, thinks: false };
-        self.prompts.write(&asked, self.max_prompt_tokens, prompt)
+        self.prompts.write_prompt(history, view.view(), fields, self.max_prompt_tokens, prompt)
     }
 
     /// Tokens of a request's prompt, and how many of the first are known from earlier ones: to plan
@@ -406,28 +415,10 @@ impl Recommender {
 
 /// Refuses a draft head that does not spell the items of prompts.
 fn check_draft(head: &DraftOutline, prompts: &PromptFormat) -> Result<(), RecommendError> {
-    if !prompts.end_tokens.is_empty() {
-        return Err(RecommendError::NoEnd);
-    }
     let format = prompts.draft_shape()?;
     if head.shape != format {
         let (head, format) = (head.shape.levels.clone(), format.levels);
         return Err(RecommendError::OtherDraftHead { head, format });
     }
     Ok(())
-}
-
-/// The tokens of a level as a range, where they are all those of one.
-fn level_range(level: &LevelFormat) -> Option<Range<usize>> {
-    let table = match &level.tokens {
-        LevelSpelling::Run(run) => {
-            let first = run.first_token as usize;
-            return Some(first..first + run.num_codes as usize);
-        }
-        LevelSpelling::Table(table) => table,
-    };
-    let tokens = || table.tokens().iter().flatten().map(|&token| token as usize);
-    let (first, last) = (tokens().min()?, tokens().max()?);
-    // No two codes of a level have one token.
-    (last - first + 1 == tokens().count()).then_some(first..last + 1)
 }

@@ -416,6 +416,15 @@ impl PromptTemplate {
         self.tokenizer.token(self.special_tokens.get("eos_token")?)
     }
 
+    /// True where its texts read a field, the whole that it is of, or a member of it.
+    pub(crate) fn reads(&self, field: &str) -> bool {
+        let is_of = |variable: &String| match variable.strip_prefix(field) {
+            Some(member) => member.is_empty() || member.starts_with('.'),
+            None => variable == root(field),
+        };
+        self.variables.iter().any(is_of)
+    }
+
     /// Refuses fields that the template has no place for, and those that hold the name of a special
     /// token.
     ///
@@ -423,8 +432,7 @@ impl PromptTemplate {
     /// For the first such field.
     pub fn check_fields(&self, fields: &PromptFields) -> Result<(), RecommendError> {
         for name in fields.names() {
-            let whole = name.split('.').next().unwrap_or(&name);
-            if !self.variables.contains(&name) && !self.variables.contains(whole) {
+            if !self.reads(&name) {
                 let known = self.variables.iter().filter(|of| KNOWN[1..].contains(&root(of)));
                 let known = known.cloned().collect();
                 return Err(RecommendError::UnknownField { field: name, known });

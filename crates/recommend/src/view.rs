@@ -22,6 +22,8 @@ pub struct SpelledView {
     levels: Vec<LevelFormat>,
     /// Made when first asked for.
     keys: OnceLock<Result<CatalogKeys, KeysError>>,
+    /// An item with fewer codes than the model's levels; looked for when first asked.
+    shorter: OnceLock<Option<u64>>,
     boosts: BoostCache,
 }
 
@@ -65,7 +67,9 @@ impl SpelledView {
             }
         };
         let (levels, boosts) = (format.levels.clone(), BoostCache::default());
-        Ok(Self { view, constraint, tokens, levels, keys: OnceLock::new(), boosts })
+        let shorter = if may_be_shorter { OnceLock::new() } else { OnceLock::from(None) };
+        let keys = OnceLock::new();
+        Ok(Self { view, constraint, tokens, levels, keys, shorter, boosts })
     }
 
     /// The items.
@@ -100,6 +104,12 @@ impl SpelledView {
             (all, None) => all.clone(),
             (_, Some(_)) => panic!("items of another kind of view"),
         }
+    }
+
+    /// An item with fewer codes than the model's levels, which only a model that ends items by a
+    /// token may have.
+    pub(crate) fn shorter_item(&self) -> Option<u64> {
+        *self.shorter.get_or_init(|| self.view.shorter_item(self.levels.len()))
     }
 
     /// The semantic IDs of a frozen catalog, to be verified whole; `None` for a snapshot, whose IDs

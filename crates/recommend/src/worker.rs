@@ -151,6 +151,9 @@ impl Worker {
             Some(view) => Arc::clone(view),
             None => self.recommender.view()?,
         };
+        if request.mode.verification().is_some() {
+            self.recommender.check_drafted(&view)?;
+        }
         let Self { seen, history, .. } = self;
         let unknown = read_history(request.history, &view, seen, history);
         let none = Rules::default();
@@ -422,7 +425,7 @@ impl Worker {
     ) -> Result<RoundAnswer, RecommendError> {
         let constraint = of.view.constraint(round.items.cloned());
         let recommender = Arc::clone(&self.recommender);
-        match (constraint, recommender.end_tokens()) {
+        match (constraint, recommender.sought_ends(of.mode.verification().is_some())) {
             (ViewConstraint::Frozen(constraint), []) => {
                 self.search_over(&constraint, of, round, caps, control)
             }

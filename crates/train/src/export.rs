@@ -151,7 +151,7 @@ mod tests {
         let shallower = ModelConfig { num_hidden_layers: 1, ..tied.clone() };
         let text = message(&tied, &shallower);
         assert!(text.contains("holds `model.layers.1."), "{text}");
-        for family in [Family::Llama, Family::T5] {
+        for family in [Family::Gemma3, Family::T5] {
             let mut other = tied.clone();
             other.architecture = Architecture::of(family, other.hidden_size);
             let (text, named) =

@@ -26,8 +26,6 @@ pub struct HistoryDataset {
     format: PromptFormat,
     augmentation: Augmentation,
     has_branches: bool,
-    /// In their place, where prompts are text.
-    examples: Option<Vec<Example>>,
 }
 
 impl HistoryDataset {
@@ -38,14 +36,7 @@ impl HistoryDataset {
         augmentation: Augmentation,
     ) -> Self {
         histories.retain(|history| !history.is_empty());
-        Self { histories, format, augmentation, has_branches: false, examples: None }
-    }
-
-    /// Examples that were made by a template, the same in every epoch.
-    pub fn of_examples(examples: Vec<Example>, format: PromptFormat) -> Self {
-        let augmentation = Augmentation { crop: 0.0, drop_items: 0.0 };
-        let (histories, has_branches, examples) = (Vec::new(), false, Some(examples));
-        Self { histories, format, augmentation, has_branches, examples }
+        Self { histories, format, augmentation, has_branches: false }
     }
 
     /// Adds a branch for every item, so that a draft head learns to say it.
@@ -74,13 +65,10 @@ impl HistoryDataset {
 
 impl Dataset for HistoryDataset {
     fn num_examples(&self) -> usize {
-        self.examples.as_ref().map_or(self.histories.len(), Vec::len)
+        self.histories.len()
     }
 
     fn example(&self, seed: u64, epoch: u64, index: usize, example: &mut Example) {
-        if let Some(examples) = &self.examples {
-            return example.clone_from(&examples[index]);
-        }
         let stream = seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut source = ChaCha8Rng::seed_from_u64(stream ^ (index as u64).rotate_left(32));
         let items = self.draw(&self.histories[index], &mut source);
@@ -89,9 +77,13 @@ impl Dataset for HistoryDataset {
         let tokens: Vec<u32> = prompt.into_iter().map(|TokenId(token)| token).collect();
         example.set_next_token(&tokens);
         if self.has_branches {
-            let levels = self.format.levels.len();
-            example.branches.targets.extend_from_slice(&tokens[1..]);
-            example.branches.after.extend((0..items.len()).map(|item| (1 + item * levels) as u32));
+            let (levels, bos) =
+                (self.format.levels.len(), usize::from(self.format.bos_token.is_some()));
+            // A branch comes after a token.
+            let first = usize::from(bos == 0);
+            let after = |item: usize| (bos + item * levels) as u32;
+            example.branches.targets.extend_from_slice(&tokens[after(first) as usize..]);
+            example.branches.after.extend((first..items.len()).map(after));
         }
     }
 }
@@ -153,6 +145,13 @@ mod tests {
         assert_eq!(example.tokens, [1, 2, 102, 3, 103, 4]);
         assert_eq!(example.branches.after, [1, 3, 5]);
         assert_eq!(example.branches.targets, [2, 102, 3, 103, 4, 104]);
+        // Without a token at the beginning nothing is before the first item.
+        let mut data = data;
+        data.format.bos_token = None;
+        data.example(3, 0, 0, &mut example);
+        assert_eq!(example.tokens, [2, 102, 3, 103, 4]);
+        assert_eq!(example.branches.after, [2, 4]);
+        assert_eq!(example.branches.targets, [3, 103, 4, 104]);
     }
 
     #[test]

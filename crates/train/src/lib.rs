@@ -1,5 +1,5 @@
-//! Next-item training, from scratch, of the Qwen3-family decoders that Palmette serves, and
-//! [semantic IDs](semantic_ids) for their items.
+//! Next-item training, from scratch or from a checkpoint, of plain decoders that Palmette serves
+//! (Qwen3, Qwen2, Llama, Mistral), and [semantic IDs](semantic_ids) for their items.
 //!
 //! The backward pass is written by hand, one file per layer under [`network`], each checked against
 //! a plain f64 definition; the whole model is checked against one too. No machine-learning
@@ -21,7 +21,8 @@
 //! - **A draft head is trained on branches.** Every item of a history is a target, and each needs
 //!   placeholders of its own after its prefix. They are packed behind the history's tokens as
 //!   branches that see their prefix and themselves (`network/batch.rs`), which doubles the rows of
-//!   a history; an example for each prefix would multiply them by half the history's items.
+//!   a history; an example for each prefix would multiply them by half the history's items. Prompts
+//!   of text pay that: text after the history makes no prompt the beginning of the next.
 #![forbid(unsafe_code)]
 
 mod checkpoint;

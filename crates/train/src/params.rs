@@ -16,22 +16,40 @@ const INIT_DEVIATION: f64 = 0.02;
 /// noise would give new tokens a probability that the model never learnt.
 const NEW_ROW_DEVIATION: f64 = 0.1;
 
-/// Checks a configuration, and that it is of the one architecture that has a backward pass here.
+/// Checks a configuration, and that it is of an architecture that has a backward pass here.
+///
+/// That is a plain decoder: norms of queries and keys (Qwen3), their biases (Qwen2) and stretched
+/// rotary wavelengths are there or not, and everything else is as in Qwen3.
 pub(crate) fn check_trainable(config: &ModelConfig) -> Result<(), String> {
     config.check()?;
-    if config.architecture == Architecture::default() {
+    let of = &config.architecture;
+    let plain = Architecture {
+        family: of.family,
+        query_key_norms: of.query_key_norms,
+        query_key_value_biases: of.query_key_value_biases,
+        rope_scaling: of.rope_scaling.clone(),
+        ..Architecture::default()
+    };
+    if *of == plain {
         return Ok(());
     }
-    let family = config.architecture.family.name();
-    if config.architecture.encoder.is_some() {
+    let family = of.family.name();
+    if of.encoder.is_some() {
         return Err(format!(
-            "`model_type` is {family}, an encoder–decoder, and training computes plain qwen3 only: encoder and cross-attention \
-             would be left out; train this one elsewhere, or begin with plain qwen3"
+            "`model_type` is {family}, an encoder–decoder, and training computes decoders alone: encoder and cross-attention would \
+             be left out; train this one elsewhere, or begin with a plain qwen3, qwen2, llama or mistral"
         ));
     }
+    let parts = [
+        (of.attention_out_bias, "a bias of what attention gives (`attention_bias`)"),
+        (of.norms_after || of.norm_offset != plain.norm_offset, "norms after each part"),
+        (of.window.is_some(), "a sliding window"),
+    ];
+    let parts = parts.iter().filter(|(has, _)| *has).map(|&(_, part)| part);
+    let parts = parts.chain(["another activation, gate or scale"]).next().unwrap_or_default();
     Err(format!(
-        "`model_type` is {family} with biases, norms, a window or rotary positions other than plain qwen3's, and training \
-         computes plain qwen3 only: gradients would be another model's; train this one elsewhere, or begin with plain qwen3"
+        "`model_type` is {family} with {parts}, and training computes plain qwen3, qwen2, llama and mistral only: gradients would be \
+         another model's; train this one elsewhere, or begin with one of these"
     ))
 }
 
@@ -74,15 +92,17 @@ pub(crate) enum Role {
 
 /// The places of one decoder layer's tensors.
 ///
-/// `q_proj`, `k_proj` and `v_proj` lie one after another, and so do `gate_proj` and `up_proj`: each
-/// group is one matrix, and one product computes it.
+/// `q_proj`, `k_proj` and `v_proj` lie one after another, and so do their biases, and `gate_proj`
+/// and `up_proj`: each group is one matrix or vector, and one product computes it.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerRanges {
     pub(crate) input_norm: Range<usize>,
     /// `[(H + 2G)·C, D]`
     pub(crate) query_key_value: Range<usize>,
-    pub(crate) query_norm: Range<usize>,
-    pub(crate) key_norm: Range<usize>,
+    /// `[(H + 2G)·C]`, where there is one.
+    pub(crate) query_key_value_bias: Option<Range<usize>>,
+    /// `[C]` each, where there are such: of queries, and of keys.
+    pub(crate) head_norms: Option<[Range<usize>; 2]>,
     /// `[D, H·C]`
     pub(crate) output: Range<usize>,
     pub(crate) feed_forward_norm: Range<usize>,
@@ -171,24 +191,33 @@ impl Layout {
         let mut layers = Vec::with_capacity(config.num_hidden_layers);
         for layer in 0..config.num_hidden_layers {
             let mut push = |name: &str, shape: &[usize], role| {
-                table.push(&format!("model.layers.{layer}.{name}.weight"), shape, role)
+                table.push(&format!("model.layers.{layer}.{name}"), shape, role)
             };
-            let input_norm = push("input_layernorm", &[width], Role::Norm);
-            let q = push("self_attn.q_proj", &[query, width], Role::Projection);
-            push("self_attn.k_proj", &[key_value, width], Role::Projection);
-            let v = push("self_attn.v_proj", &[key_value, width], Role::Projection);
-            let query_norm = push("self_attn.q_norm", &[config.head_dim], Role::Norm);
-            let key_norm = push("self_attn.k_norm", &[config.head_dim], Role::Norm);
-            let output = push("self_attn.o_proj", &[width, query], Role::ResidualProjection);
-            let feed_forward_norm = push("post_attention_layernorm", &[width], Role::Norm);
-            let gate = push("mlp.gate_proj", &[inner, width], Role::Projection);
-            let up = push("mlp.up_proj", &[inner, width], Role::Projection);
-            let down = push("mlp.down_proj", &[width, inner], Role::ResidualProjection);
+            let of = &config.architecture;
+            let input_norm = push("input_layernorm.weight", &[width], Role::Norm);
+            let q = push("self_attn.q_proj.weight", &[query, width], Role::Projection);
+            push("self_attn.k_proj.weight", &[key_value, width], Role::Projection);
+            let v = push("self_attn.v_proj.weight", &[key_value, width], Role::Projection);
+            let query_key_value_bias = of.query_key_value_biases.then(|| {
+                let q = push("self_attn.q_proj.bias", &[query], Role::Bias);
+                push("self_attn.k_proj.bias", &[key_value], Role::Bias);
+                q.start..push("self_attn.v_proj.bias", &[key_value], Role::Bias).end
+            });
+            let head_norms = of.query_key_norms.then(|| {
+                ["q_norm", "k_norm"].map(|name| {
+                    push(&format!("self_attn.{name}.weight"), &[config.head_dim], Role::Norm)
+                })
+            });
+            let output = push("self_attn.o_proj.weight", &[width, query], Role::ResidualProjection);
+            let feed_forward_norm = push("post_attention_layernorm.weight", &[width], Role::Norm);
+            let gate = push("mlp.gate_proj.weight", &[inner, width], Role::Projection);
+            let up = push("mlp.up_proj.weight", &[inner, width], Role::Projection);
+            let down = push("mlp.down_proj.weight", &[width, inner], Role::ResidualProjection);
             layers.push(LayerRanges {
                 input_norm,
                 query_key_value: q.start..v.end,
-                query_norm,
-                key_norm,
+                query_key_value_bias,
+                head_norms,
                 output,
                 feed_forward_norm,
                 gate_up: gate.start..up.end,
@@ -457,13 +486,17 @@ impl Normal {
 
 #[cfg(test)]
 mod tests {
+    use palmette_model::Family;
+
     use super::*;
     use crate::network::testing::tiny_config;
 
     #[test]
     fn tensors_cover_the_array_without_gaps() {
-        for tied in [true, false] {
-            let layout = Layout::new(&tiny_config(tied));
+        let families = [(true, Family::Qwen3), (false, Family::Qwen2), (false, Family::Llama)];
+        for (tied, family) in families {
+            let architecture = Architecture::of(family, 6);
+            let layout = Layout::new(&ModelConfig { architecture, ..tiny_config(tied) });
             let mut end = 0;
             for (index, tensor) in layout.tensors().iter().enumerate() {
                 assert_eq!(tensor.offset, end, "{}", tensor.name);

@@ -110,7 +110,7 @@ pub(crate) fn read(path: &Path, layout: &Layout) -> Result<Vec<f32>, TrainError>
         None => Ok(values),
         Some(name) => Err(TrainError::file(
             path,
-            format!("holds `{name}`, which a Qwen3 decoder of this config.json does not have"),
+            format!("holds `{name}`, which a decoder of this config.json does not have"),
         )),
     }
 }

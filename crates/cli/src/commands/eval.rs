@@ -110,6 +110,10 @@ pub(crate) struct EvalArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
+    /// With --json, say for each question the right item's place in the answer, from 0: null where
+    /// it is not among the largest K. For tests that pair two models' answers
+    #[arg(long, requires = "json", conflicts_with_all = ["cold_start", "overlap"])]
+    places: bool,
 }
 
 impl EvalArgs {
@@ -140,9 +144,10 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         Request { mode, beam_width: args.beam_width, ..Request::new(History::Numbers(&[]), max_k) };
     let mode = recommender.mode_of(&asked);
     let items = view.view();
-    let (histories, notes) = args.histories_options.read_all(&args.histories)?;
+    let (histories, mut notes) = args.histories_options.read_all(&args.histories)?;
+    let mut histories = histories.bind(&args.histories, items, args.unknown)?;
+    notes.add(&args.histories, histories.drop_unread_fields(recommender.prompts()));
     notes.say(args.json);
-    let histories = histories.bind(&args.histories, items, args.unknown)?;
     ensure!(
         !histories.are_questions || args.split == Split::Test,
         "{}: its rows say the item that is asked for; --split validation goes with whole histories",
@@ -314,6 +319,7 @@ fn document(
     let valid = |share: ValidShare| json!({"valid": share.valid, "generated": share.generated, "share": share.share()});
     let named = rows.iter().map(|(name, row)| ((*name).to_owned(), metrics_document(ks, row)));
     let segmented = |by: &String| segments_document(by, &measured.segments, ks);
+    let places = || evaluation.answers.iter().map(|answer| answer.place).collect::<Vec<_>>();
     json!({
         "split": args.split,
         "mode": mode::name(mode),
@@ -336,6 +342,7 @@ fn document(
         "proven": evaluation.proven,
         "sharing_a_semantic_id": evaluation.shared_targets,
         "segmented": args.segment_by.as_ref().map(segmented),
+        "places": args.places.then(places),
         "seconds": measured.seconds,
     })
 }

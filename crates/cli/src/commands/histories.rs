@@ -56,6 +56,11 @@ impl Notes {
         Self(notes.sentences().into_iter().map(note).collect())
     }
 
+    /// Adds a sentence about a file, where there is one.
+    pub(crate) fn add(&mut self, path: &Path, sentence: Option<String>) {
+        self.0.extend(sentence.map(|sentence| format!("{}: {sentence}", path.display())));
+    }
+
     /// Says them on standard error, unless they are a member of a document.
     pub(crate) fn say(&self, is_in_document: bool) {
         if !is_in_document {

@@ -46,6 +46,7 @@ fn the_demo_model_knows_its_shop() {
     let histories = shop.path("histories.json");
     let rest =
         ["--histories", &histories, "--users", "150", "--beam-width", "20", "--no-unconstrained"];
+    let rest = [&rest[..], &["--places"]].concat();
     let document = run_json(&with_recommender("eval", &recommender, &rest));
     assert_eq!(document["users"], 150);
     let hit_rate = |who: &str| document["metrics"][who]["hit_rate@10"].as_f64().unwrap();
@@ -53,6 +54,10 @@ fn the_demo_model_knows_its_shop() {
     let valid = &document["valid"]["constrained"];
     assert_eq!((&valid["generated"], &valid["share"]), (&1500.into(), &1.0.into()));
     assert!(document["valid"]["unconstrained"].is_null());
+    // The metrics are those of the places.
+    let places = document["places"].as_array().unwrap();
+    let hits = places.iter().filter(|place| place.as_u64().is_some_and(|place| place < 10));
+    assert_eq!((places.len(), hits.count() as f64 / 150.0), (150, hit_rate("model")));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! s₁     = h₀
-//! p_l    = softmax(W_l (h_l + s_l))                  over the codes of level l
+//! p_l    = softmax(W_l (h_l + s_l))                  over the tokens of level l
 //! s_l₊₁  = tanh(A_l s_l + B_l e_l + b_l)             e_l: embedding of the code that was chosen
 //! ```
 //!

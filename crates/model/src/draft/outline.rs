@@ -2,11 +2,14 @@
 
 use super::form::DraftForm;
 
-/// The codes that a draft head spells: code `c` of level `l` is token `levels[l].0 + c`, of
-/// `levels[l].1` codes.
+/// The tokens that a draft head says: row `r` of level `l` is token `levels[l].0 + r`, of
+/// `levels[l].1` rows.
+///
+/// Which code each of them spells, and whether it does, is the prompts' to say, and nothing that a
+/// head computes depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftShape {
-    /// First token and number of codes of each level.
+    /// First token and number of tokens of each level.
     pub levels: Vec<(u32, u32)>,
 }
 

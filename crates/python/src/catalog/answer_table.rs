@@ -14,9 +14,9 @@ use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use palmette_catalog_arrow::{TableError, answer_batch, read_batch_rows};
 use palmette_recommend::offline::{NamedHistory, OfflineError, OfflineRun};
-use palmette_recommend::{QuestionLimits, RecommendQuestion};
+use palmette_recommend::{PromptFields, QuestionLimits, RecommendQuestion};
 use palmette_recommend_eval::{
-    BadRecord, HistoryOptions, HistoryRecord, HistoryRows, Progress, ReadNotes,
+    BadRecord, HistoryOptions, HistoryRecord, HistoryRows, Progress, ReadNotes, unread_fields,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -121,8 +121,9 @@ pub(crate) fn answer(
     for history in histories {
         run.push(history, &mut answers)?;
     }
+    let notes = notes.sentences().into_iter().chain(unread_fields(run.unread_fields())).collect();
     run.finish(&mut answers)?;
-    Ok((AnswerTable { rows: answer_batch(&answers) }, notes.sentences()))
+    Ok((AnswerTable { rows: answer_batch(&answers) }, notes))
 }
 
 /// Histories of a table, and what is to be said of it.
@@ -150,9 +151,14 @@ fn histories(
     let mut histories = Vec::new();
     let each = &mut |record: Result<HistoryRecord, BadRecord>, _: Progress| {
         histories.push(match record {
-            Ok(HistoryRecord { user, items, .. }) => NamedHistory { user, items: Ok(items) },
+            Ok(HistoryRecord { user, items, fields, .. }) => {
+                NamedHistory { user, fields, items: Ok(items) }
+            }
             // A table's row has its place already.
-            Err(bad) => NamedHistory { items: Err(bad.reason().to_owned()), user: bad.user },
+            Err(bad) => {
+                let (fields, items) = (PromptFields::default(), Err(bad.reason().to_owned()));
+                NamedHistory { user: bad.user, fields, items }
+            }
         });
         ControlFlow::Continue(())
     };

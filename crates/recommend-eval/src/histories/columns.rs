@@ -1,7 +1,7 @@
 //! The columns of a source by what they hold, and what is read of a row.
 
 use palmette_catalog::readers::parse_list_cell;
-use palmette_recommend::NamedItem;
+use palmette_recommend::{NamedItem, PromptFields};
 use serde_json::{Map, Value};
 
 use super::layout::{ColumnNames, DEFAULT_NAMES};
@@ -15,6 +15,7 @@ use super::time::{Time, TimeNotes, in_time_order};
 pub struct HistoryColumns {
     user: Option<String>,
     kind: Kind,
+    fields: FieldColumns,
     filter: Option<Filtered>,
     /// Separator of lists: see [`HistoryOptions::list_separator`].
     list_separator: Option<String>,
@@ -41,6 +42,14 @@ enum Kind {
     },
 }
 
+/// Columns of what a prompt has beside a history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FieldColumns {
+    query: Option<String>,
+    /// A member of objects that may hold the user's fields, or the user's id.
+    user: Option<String>,
+}
+
 /// A condition on rows, and the columns it may ask about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Filtered {
@@ -55,7 +64,8 @@ impl HistoryColumns {
     /// `item_id_list` (else `history_item_sid`), and may have `timestamps` of them, and the item
     /// after them in `item_id` or `target`. A row for each thing that a user did has `item_id`
     /// (`item`, `iid`) and may have `timestamp` (`time`). The user is in `user_id`, `user` or
-    /// `uid`.
+    /// `uid`. Beside a whole history `query` may stand, a text, and in rows of objects `user` may
+    /// be an object of the user's fields.
     ///
     /// # Errors
     /// A sentence that says which names are missing, or which two of one meaning are there.
@@ -79,9 +89,19 @@ impl HistoryColumns {
             }
             None => Ok(None),
         };
+        let mut fields = FieldColumns::default();
+        if options.layout.is_none() {
+            let there = |name: &str| names.contains(&name).then(|| name.to_owned());
+            (fields.query, fields.user) = (there(QUERY), there(USER).filter(|_| may_lack));
+        }
         let user = match there(&options.user_column)? {
             Some(user) => Some(user),
-            None => one_of(names, known.user, known.is_strict)?,
+            None => {
+                // Beside an id, an object called so holds fields.
+                let is_id = |name: &&str| fields.user.as_deref() != Some(*name);
+                let ids: Vec<&str> = known.user.iter().copied().filter(is_id).collect();
+                one_of(names, &ids, known.is_strict)?.or_else(|| fields.user.clone())
+            }
         };
         let given = ColumnOptions {
             item: there(&options.item_column)?,
@@ -108,8 +128,11 @@ impl HistoryColumns {
             })
         });
         let list_separator = options.list_separator.clone();
-        let columns =
-            Self { user, kind, filter: filter.transpose()?, list_separator, are_cells: false };
+        if matches!(kind, Kind::Events { .. }) {
+            fields = FieldColumns::default();
+        }
+        let filter = filter.transpose()?;
+        let columns = Self { user, kind, fields, filter, list_separator, are_cells: false };
         let is_twice = |name: &&str| names.iter().filter(|other| *other == name).count() > 1;
         match columns.names().into_iter().find(is_twice) {
             Some(name) => Err(format!("two columns are called {name:?}; keep one of them")),
@@ -124,6 +147,7 @@ impl HistoryColumns {
         Self {
             user: Some("user".to_owned()),
             kind,
+            fields: FieldColumns::default(),
             filter: None,
             list_separator: None,
             are_cells: false,
@@ -146,7 +170,9 @@ impl HistoryColumns {
         };
         let asked = self.filter.iter().flat_map(|filter| &filter.columns);
         let mut names: Vec<&str> = Vec::new();
-        for name in self.user.iter().chain(of_kind.into_iter().flatten()).chain(asked) {
+        let fields = self.fields.query.iter().chain(&self.fields.user);
+        let columns = self.user.iter().chain(of_kind.into_iter().flatten()).chain(fields);
+        for name in columns.chain(asked) {
             if !names.contains(&name.as_str()) {
                 names.push(name);
             }
@@ -214,6 +240,7 @@ impl HistoryColumns {
         {
             return Ok(None);
         }
+        let fields = self.fields(&mut row).map_err(|reason| (None, reason))?;
         let mut take = |name: &str| row.remove(name).filter(|value| !value.is_null());
         let user = match self.user.as_deref().and_then(&mut take) {
             None => None,
@@ -253,20 +280,45 @@ impl HistoryColumns {
                 }
                 let target = target.as_deref().and_then(&mut take).map(item_of).transpose();
                 let target = target.map_err(of_user)?;
-                Ok(Some(Row::History(HistoryRecord { items, target, user })))
+                Ok(Some(Row::History(HistoryRecord { user, items, target, fields })))
             }
             Kind::Nested { list, item, time } => {
                 let value = take(list).ok_or_else(|| of_user(format!("`{list}` is missing")))?;
                 let events = self.list(list, value).map_err(of_user)?;
                 let nested = Nested { list, item, time: time.as_deref(), columns: self };
                 let items = nested.items(events, &row, notes).map_err(of_user)?;
-                Ok(Some(Row::History(HistoryRecord { items, target: None, user })))
+                Ok(Some(Row::History(HistoryRecord { user, items, target: None, fields })))
             }
         }
     }
 }
 
 impl HistoryColumns {
+    /// Takes what a prompt has beside the history out of a row.
+    fn fields(&self, row: &mut Map<String, Value>) -> Result<PromptFields, String> {
+        let mut fields = PromptFields::default();
+        match self.fields.query.as_deref().and_then(|name| row.remove(name)) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(query)) => fields.query = Some(query),
+            Some(other) => return Err(format!("query {}: a query is a text", shortened(&other))),
+        }
+        let Some(name) = &self.fields.user else { return Ok(fields) };
+        match row.get_mut(name).map(Value::take) {
+            Some(Value::Object(user)) => fields.user = user,
+            Some(id) if self.user.as_ref() == Some(name) => _ = row.insert(name.clone(), id),
+            None | Some(Value::Null) => {}
+            Some(other) => {
+                return Err(format!(
+                    "`{}` and `{name}` mean one thing, unless `{name}` is an object of the user's fields, and it is {}; leave one out, or \
+                     name the column (--user-column)",
+                    self.user.as_deref().unwrap_or_default(),
+                    shortened(&other)
+                ));
+            }
+        }
+        Ok(fields)
+    }
+
     /// A list, also one that a text holds: in brackets, or with the separator that was given.
     fn list(&self, name: &str, value: Value) -> Result<Vec<Value>, String> {
         let separator = self.list_separator.as_deref();
@@ -285,6 +337,12 @@ impl HistoryColumns {
         }
     }
 }
+
+/// Name of the column of queries.
+const QUERY: &str = "query";
+
+/// Name of the member that may hold the fields of a user.
+const USER: &str = "user";
 
 /// Names of columns from options.
 struct ColumnOptions {
@@ -466,7 +524,7 @@ mod tests {
     fn read(row: Value) -> Result<Row, String> {
         let Value::Object(row) = row else { panic!("a row is an object") };
         let names: Vec<&str> = row.keys().map(String::as_str).collect();
-        let columns = HistoryColumns::of(&names)?;
+        let columns = HistoryColumns::find(&HistoryOptions::default(), &names, true)?;
         let row = columns.read(row, &mut TimeNotes::default());
         row.map(Option::unwrap).map_err(|(user, reason)| format!("{user:?}: {reason}"))
     }
@@ -477,6 +535,7 @@ mod tests {
             user: user.map(str::to_owned),
             items: items.iter().map(|&item| item.into()).collect(),
             target: target.map(NamedItem::from),
+            fields: PromptFields::default(),
         };
         assert_eq!(read(row), Ok(Row::History(record)));
     }
@@ -519,6 +578,23 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_prompts_beside_histories() {
+        let check = |row: Value, user: Option<&str>, query: Option<&str>, fields: Value| {
+            let Ok(Row::History(record)) = read(row) else { panic!("no history") };
+            assert_eq!((record.user.as_deref(), record.fields.query.as_deref()), (user, query));
+            assert_eq!(Value::Object(record.fields.user), fields);
+        };
+        let row = json!({"user_id": 7, "user": {"age": 3}, "items": [1], "query": "tents"});
+        check(row, Some("7"), Some("tents"), json!({"age": 3}));
+        check(json!({"user": {"age": 3}, "items": [1]}), None, None, json!({"age": 3}));
+        check(json!({"user": 7, "items": [1], "query": null}), Some("7"), None, json!({}));
+        check(json!({"uid": 7, "user": null, "items": [1]}), Some("7"), None, json!({}));
+        check_refused(json!({"user": 7, "items": [1], "query": 5}), &["query 5", "is a text"]);
+        // A query of one event is none of a history.
+        assert!(matches!(read(json!({"user": 7, "item": 1, "query": 5})), Ok(Row::Event(_))));
+    }
+
+    #[test]
     fn things_done_one_a_row() {
         let time = Some(Time::Number(2_500_000_000));
         let event = Event { user: "7".into(), item: "x".into(), time };
@@ -539,7 +615,7 @@ mod tests {
         check_refused(json!({"item_id": 1}), &["needs its user"]);
         check_refused(
             json!({"user": 1, "user_id": 1, "items": []}),
-            &["`user_id` and `user` mean one thing"],
+            &["`user_id` and `user` mean one thing", "and it is 1;"],
         );
         check_refused(json!({"user": 1.5, "items": []}), &["user 1.5"]);
         check_refused(json!({"user": 1, "items": "a,b"}), &["Some(\"1\")", "`items` is no list"]);

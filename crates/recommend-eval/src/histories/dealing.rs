@@ -23,6 +23,8 @@ pub fn deal(
 
 #[cfg(test)]
 mod tests {
+    use palmette_recommend::PromptFields;
+
     use super::*;
 
     #[test]
@@ -37,7 +39,8 @@ mod tests {
             let mut deal = deal(shard.parse().unwrap(), each);
             for user in 0..7 {
                 let user = Some(user.to_string());
-                let record = HistoryRecord { user, items: Vec::new(), target: None };
+                let (items, fields) = (Vec::new(), PromptFields::default());
+                let record = HistoryRecord { user, items, target: None, fields };
                 assert!(deal(Ok(record), Progress::default()).is_continue());
             }
             drop(deal);

@@ -14,12 +14,12 @@ mod rows;
 mod tfrecord;
 mod time;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use palmette_catalog_live::CatalogView;
-use palmette_recommend::{NamedItem, UnknownItems};
+use palmette_recommend::{NamedItem, PromptFields, Prompts, UnknownItems};
 
 use crate::split::{Question, Split};
 
@@ -51,6 +51,8 @@ pub struct UserHistories {
     /// Number of each history's user, those of one user having one; `None` where the source names
     /// none.
     pub users: Vec<Option<u32>>,
+    /// Fields of the prompts of each history beside its items; empty where none has any.
+    pub fields: Vec<PromptFields>,
     /// Items that the view does not have and that were left out.
     pub skipped: Skipped,
 }
@@ -180,6 +182,7 @@ impl Histories {
         let are_questions = self.records.first().is_some_and(|record| record.target.is_some());
         let mut bound = UserHistories { are_questions, ..UserHistories::default() };
         let mut users: HashMap<String, u32> = HashMap::new();
+        let has_fields = self.records.iter().any(|record| !record.fields.is_empty());
         for (number, record) in (1..).zip(self.records) {
             let find = |item: &NamedItem| match (item.number_in(view), unknown) {
                 (None, UnknownItems::Error) => {
@@ -209,6 +212,7 @@ impl Histories {
                 }
             }
             bound.items.push(items);
+            bound.fields.extend(has_fields.then_some(record.fields));
             let next = users.len() as u32;
             let user = record.user.map(|user| *users.entry(user).or_insert(next));
             bound.users.push(user);
@@ -221,11 +225,34 @@ impl UserHistories {
     /// The questions that the histories ask, in their order: by the split, or each what came last
     /// where they [are questions](Self::are_questions).
     pub fn questions(&self, split: Split) -> impl Iterator<Item = Question<'_>> {
-        self.items.iter().filter_map(move |history| match self.are_questions {
-            false => split.question(history),
-            true => history.split_last().map(|(&target, history)| Question { history, target }),
+        self.items.iter().enumerate().filter_map(move |(place, history)| {
+            let question = match self.are_questions {
+                false => split.question(history)?,
+                true => {
+                    let (&target, history) = history.split_last()?;
+                    Question::new(history, target)
+                }
+            };
+            Some(Question { fields: self.fields.get(place), ..question })
         })
     }
+
+    /// Leaves out the fields that no text of a model's prompts reads; a sentence about them.
+    pub fn drop_unread_fields(&mut self, prompts: &Prompts) -> Option<String> {
+        let names = self.fields.iter_mut().flat_map(|fields| prompts.drop_unread(fields));
+        unread_fields(&names.collect())
+    }
+}
+
+/// A sentence about fields of histories that were left out; `None` where there are none.
+pub fn unread_fields(names: &BTreeSet<String>) -> Option<String> {
+    const MOST_NAMED: usize = 10;
+    let mut named: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+    named.extend((names.len() > MOST_NAMED).then_some("others"));
+    (!names.is_empty()).then(|| {
+        let list = named.join(", ");
+        format!("no text of the model's prompts reads {list} of the histories: left out")
+    })
 }
 
 #[cfg(test)]
@@ -243,6 +270,7 @@ mod tests {
                     user: Some((*user).to_owned()),
                     items: items.iter().map(|&item| item.into()).collect(),
                     target: None,
+                    fields: PromptFields::default(),
                 });
                 assert_eq!(got.records(), want.collect::<Vec<_>>());
             }

@@ -11,7 +11,7 @@ use palmette_catalog::readers::{
     Dialect, Record, Records, check_joints, not_text, parse_literal, separator_hint, utf8_text,
 };
 use palmette_catalog_filter::{UniqueValue, parse_unique};
-use palmette_recommend::NamedItem;
+use palmette_recommend::{NamedItem, PromptFields};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -243,7 +243,12 @@ fn sequence(text: &str, options: &HistoryOptions) -> Result<HistoryRecord, Strin
         None => items.split_whitespace().collect(),
     };
     let items = items.into_iter().filter(|item| !item.is_empty()).map(NamedItem::from).collect();
-    Ok(HistoryRecord { user: Some(user.trim().to_owned()), items, target: None })
+    Ok(HistoryRecord {
+        user: Some(user.trim().to_owned()),
+        items,
+        target: None,
+        fields: PromptFields::default(),
+    })
 }
 
 /// `user item … 0 … target` between tabs, after a line of names: items end at the first 0, which is
@@ -263,6 +268,7 @@ fn padded(input: impl BufRead, of: u64, each: &mut EachRecord<'_>) -> Result<Rea
                     user: Some((*user).to_owned()),
                     items,
                     target: Some((*target).into()),
+                    fields: PromptFields::default(),
                 })
             }
             Ok(_) => {

@@ -1,6 +1,6 @@
 //! Records of histories: what rows become.
 
-use palmette_recommend::NamedItem;
+use palmette_recommend::{NamedItem, PromptFields};
 
 use super::time::Time;
 
@@ -13,6 +13,8 @@ pub struct HistoryRecord {
     pub items: Vec<NamedItem>,
     /// The item that came next, where the source is one of questions with their answers.
     pub target: Option<NamedItem>,
+    /// Fields of this history's prompts beside its items.
+    pub fields: PromptFields,
 }
 
 /// A record that cannot be read.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use palmette_recommend::NamedItem;
+use palmette_recommend::{NamedItem, PromptFields};
 use serde_json::{Map, Value};
 
 use super::columns::HistoryColumns;
@@ -159,7 +159,10 @@ impl<'a> HistoryRows<'a> {
         let of = self.events.len() as u64;
         for (at, (user, events)) in (1..).zip(self.events) {
             let record = match by_time(events.into_iter()) {
-                Ok(items) => Ok(HistoryRecord { user: Some(user), items, target: None }),
+                Ok(items) => {
+                    let (user, fields) = (Some(user), PromptFields::default());
+                    Ok(HistoryRecord { user, items, target: None, fields })
+                }
                 Err(reason) => Err(BadRecord { place: "user", at, user: Some(user), reason }),
             };
             if (self.each)(record, Progress { done: at, of }).is_break() {

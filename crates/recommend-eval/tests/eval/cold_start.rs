@@ -98,7 +98,7 @@ fn held_out_items_stand_where_a_search_of_everything_has_them_among_their_own() 
     let (mut everywhere, mut among_own) = (RankingMetrics::new(5), RankingMetrics::new(5));
     let mut guesses = RandomGuesses::default();
     let mut worker = Worker::new(Arc::clone(&recommender), 1);
-    for Question { history, target } in &questions {
+    for Question { history, target, .. } in &questions {
         let request = Request { beam_width: 60, ..Request::new(History::Numbers(history), 60) };
         let all = worker.recommend(&request, &mut run_on).unwrap().items;
         everywhere.add(all.iter().position(|item| item.number == *target));
@@ -136,7 +136,8 @@ fn generated_sequences_take_a_place_each_and_shared_ones_several() {
     let histories = histories(users.to_vec());
     let cold = ColdStart::newest(&histories, catalog.num_numbers(), 0.7).unwrap();
     for (target, place) in [(60, Some(1)), (61, Some(2)), (62, Some(5)), (2, None)] {
-        let questions = [Question { history: &[rank(0), rank(1)], target: rank(target) }];
+        let history = [rank(0), rank(1)];
+        let questions = [Question::new(&history, rank(target))];
         let recall =
             cold_start_recall(&recommender, &view, &cold, &questions, &options(6, 6), |_| {})
                 .unwrap();

@@ -7,7 +7,8 @@ use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_decode::run_on;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::{
-    History, LevelFormat, Mode, PromptFormat, Recommender, Request, SpelledView, Worker,
+    History, LevelFormat, Mode, PromptFields, PromptFormat, Recommender, Request, SpelledView,
+    Worker,
 };
 use palmette_recommend_eval::{Answered, EvalOptions, Question, RankingMetrics, evaluate, overlap};
 
@@ -88,7 +89,7 @@ fn equals_asking_one_by_one_whatever_the_threads() {
     let questions: Vec<Question<'_>> = histories
         .iter()
         .enumerate()
-        .map(|(n, history)| Question { history, target: (n as u64 * 7 + 3) % 60 })
+        .map(|(n, history)| Question::new(history, (n as u64 * 7 + 3) % 60))
         .collect();
 
     let mut metrics = RankingMetrics::new(5);
@@ -113,10 +114,24 @@ fn equals_asking_one_by_one_whatever_the_threads() {
     }
 }
 
+/// A question's fields are those of the request: prompts of codes have no place for a query.
+#[test]
+fn fields_of_a_question_are_asked_with() {
+    let (recommender, view) = recommender(&uniform_ids());
+    let query = Some("tents".to_owned());
+    let fields = PromptFields { query, ..PromptFields::default() };
+    let questions = [Question { fields: Some(&fields), ..Question::new(&[1], 2) }];
+    for unconstrained in [false, true] {
+        let options = EvalOptions { unconstrained, ..options() };
+        let error = evaluate(&recommender, &view, &questions, &options, |_| {}).unwrap_err();
+        assert!(error.to_string().contains("query"), "{error}");
+    }
+}
+
 #[test]
 fn both_searches_are_at_least_as_wide_as_k() {
     let (recommender, view) = recommender(&uniform_ids());
-    let questions = [Question { history: &[1], target: 2 }];
+    let questions = [Question::new(&[1], 2)];
     let options = EvalOptions { beam_width: 2, k: 8, ..options() };
     let evaluation = evaluate(&recommender, &view, &questions, &options, |_| {}).unwrap();
     assert_eq!(evaluation.beam_width, 8);
@@ -133,7 +148,7 @@ fn items_that_share_an_id_are_counted_by_item_and_by_id() {
     let histories: Vec<Vec<u64>> = (0..20).map(|n| vec![number(n * 3), number(59 - n)]).collect();
     let with_targets = histories.iter().zip((0..60).step_by(3));
     let questions: Vec<Question<'_>> = with_targets
-        .map(|(history, target)| Question { history, target: number((target + 32) % 60) })
+        .map(|(history, target)| Question::new(history, number((target + 32) % 60)))
         .collect();
     let (mut by_item, mut by_id) = (RankingMetrics::new(5), RankingMetrics::new(5));
     let mut answers = Vec::new();
@@ -173,7 +188,7 @@ fn an_overlap_is_what_counting_by_hand_gives() {
     let questions: Vec<Question<'_>> = histories
         .iter()
         .zip(0..)
-        .map(|(history, n)| Question { history, target: (n * 7 + 3) % 60 })
+        .map(|(history, n)| Question::new(history, (n * 7 + 3) % 60))
         .collect();
 
     let answers = |recommender: &Arc<Recommender>| -> Vec<Vec<u64>> {
@@ -220,7 +235,7 @@ fn an_overlap_is_what_counting_by_hand_gives() {
 #[test]
 fn a_recommender_overlaps_with_itself() {
     let (recommender, view) = recommender(&uniform_ids());
-    let questions = [Question { history: &[1], target: 2 }, Question { history: &[], target: 4 }];
+    let questions = [Question::new(&[1], 2), Question::new(&[], 4)];
     let overlap =
         overlap(&recommender, &recommender, &view, &questions, &options(), |_| {}).unwrap();
     let at = overlap.at(5);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use palmette_catalog_live::CatalogView;
-use palmette_recommend::NamedItem;
+use palmette_recommend::{NamedItem, PromptFields};
 use palmette_recommend_eval::{
     Histories, HistoryFormat, HistoryOptions, HistoryRecord, UnknownItems, parse_histories,
 };
@@ -35,7 +35,9 @@ fn read(format: HistoryFormat, text: &str) -> Result<Vec<Result<HistoryRecord, S
 
 fn record(user: &str, items: &[&str], target: Option<&str>) -> HistoryRecord {
     let items = items.iter().map(|&item| item.into()).collect();
-    HistoryRecord { user: Some(user.into()), items, target: target.map(NamedItem::from) }
+    let (user, target, fields) =
+        (Some(user.into()), target.map(NamedItem::from), PromptFields::default());
+    HistoryRecord { user, items, target, fields }
 }
 
 #[track_caller]
@@ -84,6 +86,7 @@ fn sequential_text_and_json() {
         user: Some("1".into()),
         items: vec![NamedItem::Codes(vec![3, 1]), "<a_3><b_1>".into()],
         target: None,
+        fields: PromptFields::default(),
     };
     check(HistoryFormat::JsonLines, r#"{"user": 1, "items": [[3, 1], "<a_3><b_1>"]}"#, &[codes]);
     check(HistoryFormat::Csv, "", &[]);
@@ -169,7 +172,8 @@ fn unknown_items_are_an_error_or_left_out_and_counted() {
             let items = [known(0), "gone".into(), known(2), "gone too".into()];
             let items = items.map(NamedItem::Id).to_vec();
             let target = target.map(NamedItem::from);
-            all.push(Ok(HistoryRecord { user: Some(user.into()), items, target })).unwrap();
+            let (user, fields) = (Some(user.into()), PromptFields::default());
+            all.push(Ok(HistoryRecord { user, items, target, fields })).unwrap();
         }
         all
     };
@@ -188,6 +192,44 @@ fn unknown_items_are_an_error_or_left_out_and_counted() {
     assert!(bound.are_questions);
     let questions: Vec<_> = bound.questions(palmette_recommend_eval::Split::Test).collect();
     assert_eq!((questions[0].history, questions[0].target), (&[0, 2][..], 3));
+}
+
+/// Fields stay with their questions where others are left out, and go where no prompt reads them.
+#[test]
+fn fields_of_prompts_stay_with_their_questions() {
+    let view = view();
+    let row = |user: u32, target: String, query: &str| {
+        let items = [view.id(0), view.id(1)];
+        serde_json::json!({
+            "user_id": user, "user": {"age": 30 + user}, "items": items, "target": target, "query": query,
+        })
+    };
+    let rows = [
+        row(1, "gone".into(), "boots"),
+        row(2, view.id(2).into(), "tents"),
+        row(3, view.id(3).into(), "maps"),
+    ];
+    let text: String = rows.iter().map(|row| row.to_string() + "\n").collect();
+    let path = Path::new("h.jsonl");
+    let mut all = Histories::default();
+    for record in read(HistoryFormat::JsonLines, &text).unwrap() {
+        all.push(Ok(record.unwrap())).unwrap();
+    }
+    let mut bound = all.bind(path, &view, UnknownItems::Skip).unwrap();
+    let asked: Vec<_> = bound
+        .questions(palmette_recommend_eval::Split::Test)
+        .map(|question| {
+            let fields = question.fields.unwrap();
+            let age = fields.user["age"].as_u64().unwrap();
+            (question.target, fields.query.clone().unwrap(), age)
+        })
+        .collect();
+    assert_eq!(asked, [(2, "tents".to_owned(), 32), (3, "maps".to_owned(), 33)]);
+    // Prompts of codes have no place for them.
+    let note = bound.drop_unread_fields(&crate::evaluate::format().into()).unwrap();
+    assert!(note.contains("reads query, user.age of the histories"), "{note}");
+    assert!(bound.fields.iter().all(PromptFields::is_empty));
+    assert_eq!(bound.drop_unread_fields(&crate::evaluate::format().into()), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_catalog_live::{LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update};
 use palmette_model::WeightFormat;
-use palmette_recommend::{NamedItem, Recommender, SpelledView};
+use palmette_recommend::{NamedItem, PromptFields, Recommender, SpelledView};
 use palmette_recommend_eval::{
     Answered, ColdStart, Evaluation, Floor, Histories, HistoryRecord, ItemItem, Overlap,
     Popularity, Question, Split, UnknownItems, UserHistories, cold_start_recall, evaluate,
@@ -75,7 +75,12 @@ impl Side {
         let mut read = Histories::default();
         for (user, history) in users {
             let items = history.iter().map(|item| NamedItem::Id(item.to_string())).collect();
-            let record = HistoryRecord { user: Some(user.to_string()), items, target: None };
+            let record = HistoryRecord {
+                user: Some(user.to_string()),
+                items,
+                target: None,
+                fields: PromptFields::default(),
+            };
             read.push(Ok(record)).unwrap();
         }
         let error = UnknownItems::Error;

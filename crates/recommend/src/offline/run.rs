@@ -1,5 +1,6 @@
 //! Runs: histories come in, answers go out in their order.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use super::record::AnswerRecord;
 use super::sink::AnswerSink;
 use crate::batch::side_by_side;
 use crate::error::RecommendError;
+use crate::fields::PromptFields;
 use crate::named_item::NamedItem;
 use crate::question::CheckedQuestion;
 use crate::recommender::Recommender;
@@ -22,11 +24,17 @@ const ASKED_AT_ONCE: usize = 64;
 /// Items of such histories, at most about.
 const ITEMS_AT_ONCE: usize = 1 << 20;
 
+/// Names of fields that are remembered as not read.
+const MOST_UNREAD: usize = 16;
+
 /// A history as its source gives it, and its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedHistory {
     /// The user's id, where the source has one.
     pub user: Option<String>,
+    /// Fields of the prompt that are its own; those that no text of the model's prompts reads are
+    /// [left out](OfflineRun::unread_fields).
+    pub fields: PromptFields,
     /// The items, oldest first; or the reason why the record cannot be read, which becomes its
     /// answer's error.
     pub items: Result<Vec<NamedItem>, String>,
@@ -56,6 +64,7 @@ pub struct OfflineRun<'a> {
     waiting: Vec<WaitingHistory>,
     waiting_items: usize,
     counts: AnswerCounts,
+    unread_fields: BTreeSet<String>,
 }
 
 /// A history that has been read, and the question about it where its items can be read.
@@ -99,6 +108,7 @@ impl<'a> OfflineRun<'a> {
             waiting: Vec::new(),
             waiting_items: 0,
             counts: AnswerCounts::default(),
+            unread_fields: BTreeSet::new(),
         })
     }
 
@@ -114,6 +124,11 @@ impl<'a> OfflineRun<'a> {
         &self.counts
     }
 
+    /// Names of the histories' fields that no text of the model's prompts reads: the first of them.
+    pub fn unread_fields(&self) -> &BTreeSet<String> {
+        &self.unread_fields
+    }
+
     /// Takes the next history, and answers it with those that wait where they are enough.
     ///
     /// # Errors
@@ -123,14 +138,19 @@ impl<'a> OfflineRun<'a> {
         history: NamedHistory,
         sink: &mut impl AnswerSink,
     ) -> Result<RunStep, OfflineError> {
-        let NamedHistory { user, items } = history;
+        let NamedHistory { user, mut fields, items } = history;
         if let Some(kept) = sink.next_kept(user.as_deref())? {
             self.counts.add(&kept);
             self.counts.kept += 1;
             return Ok(RunStep::Kept);
         }
-        let question =
-            items.and_then(|items| self.question.about(items).map_err(|faults| faults.to_string()));
+        // There is a worker at least, and all have one recommender.
+        let prompts = self.workers.first().map(|worker| worker.recommender().prompts());
+        let unread = prompts.map(|of| of.drop_unread(&mut fields)).unwrap_or_default();
+        let room = MOST_UNREAD.saturating_sub(self.unread_fields.len());
+        self.unread_fields.extend(unread.into_iter().take(room));
+        let about = |items| self.question.about(items, fields).map_err(|faults| faults.to_string());
+        let question = items.and_then(about);
         self.waiting_items += question.as_ref().map_or(0, |of| of.named().len());
         self.waiting.push(WaitingHistory { user, question });
         let most = ASKED_AT_ONCE * self.workers.len();

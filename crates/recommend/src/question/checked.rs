@@ -65,13 +65,20 @@ impl AnswerKey {
 }
 
 impl CheckedQuestion {
-    /// Asks the question about another history. Filter and rules are not looked at again.
+    /// Asks the question about another history, whose own fields of the prompt go before its own.
+    /// Filter and rules are not looked at again.
     ///
     /// # Errors
     /// When an item is unknown and the question makes it an error.
-    pub fn about(&self, history: Vec<NamedItem>) -> Result<Self, Faults> {
+    pub fn about(&self, history: Vec<NamedItem>, fields: PromptFields) -> Result<Self, Faults> {
         let (items, unknown) = find(&history, &self.view, self.question.unknown_items)?;
         let mut about = Self { named: history, history: items, unknown, ..self.clone() };
+        if !fields.is_empty() {
+            let fields = fields.or(&self.prompt_fields);
+            (about.question.query, about.question.user) =
+                (fields.query.clone(), fields.user.clone());
+            about.prompt_fields = fields;
+        }
         about.question.cursor = None;
         about.cursor = about.question.first_cursor(&about.named);
         about.given.clear();

@@ -23,7 +23,7 @@ use palmette_recommend::{
 use serde_json::json;
 
 use crate::random::Random;
-use crate::shop::{format, model, named, parts, recommend, worker};
+use crate::shop::{model, named, parts, recommend, text_format, worker};
 
 /// Ids are `i0` to one less than this.
 const NUM_IDS: u64 = 60;
@@ -33,11 +33,15 @@ fn over(source: impl Into<CatalogSource>) -> Arc<Recommender> {
     static SHARED: OnceLock<(Arc<Model>, Arc<DraftHead>)> = OnceLock::new();
     let (model, head) = SHARED.get_or_init(|| {
         let model = model();
-        let head =
-            DraftHead::random(DraftForm::default(), &model, format().draft_shape().unwrap(), 9);
+        let head = DraftHead::random(
+            DraftForm::default(),
+            &model,
+            text_format().draft_shape().unwrap(),
+            9,
+        );
         (Arc::new(model), Arc::new(head.expect("a head of the model's shape")))
     });
-    let recommender = Recommender::new(Arc::clone(model), source, format()).expect("they fit");
+    let recommender = Recommender::new(Arc::clone(model), source, text_format()).expect("they fit");
     Arc::new(recommender.with_draft_head(Arc::clone(head)).expect("it fits"))
 }
 

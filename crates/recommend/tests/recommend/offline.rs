@@ -10,11 +10,12 @@ use palmette_recommend::offline::{
     RunDescription, RunStep,
 };
 use palmette_recommend::{
-    CheckedQuestion, NamedItem, QuestionLimits, RecommendQuestion, Recommender, UnknownItems,
-    Worker,
+    CheckedQuestion, NamedItem, PromptFields, QuestionLimits, RecommendQuestion, Recommender,
+    UnknownItems, Worker,
 };
 use serde_json::{Map, Value, json};
 
+use crate::prompts;
 use crate::random::Random;
 use crate::shop::{catalog, format, model};
 
@@ -46,7 +47,7 @@ fn histories(random: &mut Random, count: usize) -> Vec<NamedHistory> {
             true => Err(format!("line {number}: \"torn\\")),
             false => Ok((0..random.below(6)).map(|_| item(random)).collect()),
         };
-        NamedHistory { user, items }
+        NamedHistory { user, fields: PromptFields::default(), items }
     };
     (0..count).map(history).collect()
 }
@@ -59,10 +60,9 @@ fn one_by_one(
 ) -> Vec<AnswerRecord> {
     let record = |history: &NamedHistory| {
         let mut record = AnswerRecord { user: history.user.clone(), ..AnswerRecord::default() };
-        let asked = history
-            .items
-            .clone()
-            .and_then(|items| question.about(items).map_err(|faults| faults.to_string()));
+        let asked = history.items.clone().and_then(|items| {
+            question.about(items, PromptFields::default()).map_err(|faults| faults.to_string())
+        });
         match asked {
             Err(reason) => record.error = Some(reason),
             Ok(asked) => {
@@ -131,6 +131,54 @@ fn each_history_is_answered_as_alone() {
             assert_eq!(counts.first_stranger.is_some(), are_told && strangers > 0);
         }
     }
+}
+
+/// A history's own query and fields of the user go before the question's, and what no text reads is
+/// left out.
+#[test]
+fn histories_have_prompts_of_their_own() {
+    let file = prompts::cases();
+    let catalog = prompts::catalog(prompts::items(&file), Some(["a", "b", "c"]));
+    let template = json!({"prompt": "{{ query }} {{ user.age }}: {{ history | join('') }}"});
+    let dir = prompts::directory("plain", &template);
+    let read = prompts::read(dir.path(), &catalog).unwrap();
+    let recommender = Arc::new(Recommender::new(prompts::model(), catalog, read).unwrap());
+    let fields = |query: Option<&str>, user: &[(&str, u32)]| PromptFields {
+        query: query.map(str::to_owned),
+        user: user.iter().map(|&(name, value)| (name.to_owned(), value.into())).collect(),
+    };
+    let asked = |fields: &PromptFields| {
+        let PromptFields { query, user } = fields.clone();
+        let history = RecommendQuestion::new(vec![NamedItem::from("i3")]);
+        let question = RecommendQuestion { k: 3, query, user, ..history };
+        let (view, limits) = (recommender.view().unwrap(), QuestionLimits::default());
+        question.check(&recommender, &view, &limits, None).unwrap()
+    };
+    let common = fields(Some("a tent"), &[("age", 30)]);
+    let own = [
+        (fields(None, &[]), common.clone()),
+        (fields(Some("a stove"), &[]), fields(Some("a stove"), &[("age", 30)])),
+        (fields(Some("a stove"), &[("age", 4)]), fields(Some("a stove"), &[("age", 4)])),
+        (fields(None, &[("age", 4), ("city", 7)]), fields(Some("a tent"), &[("age", 4)])),
+    ];
+    let mut run = OfflineRun::new(&recommender, asked(&common), 1).unwrap();
+    let mut records = Vec::new();
+    for (fields, _) in &own {
+        let items = Ok(vec![NamedItem::from("i3")]);
+        let history = NamedHistory { user: None, fields: fields.clone(), items };
+        run.push(history, &mut records).unwrap();
+    }
+    assert!(run.unread_fields().iter().eq(["user.city"]));
+    run.finish(&mut records).unwrap();
+    let mut different = std::collections::BTreeSet::new();
+    for ((_, whole), record) in own.iter().zip(&records) {
+        let mut worker = Worker::new(Arc::clone(&recommender), 1);
+        let answer = worker.answer(&asked(whole), false, &mut run_on).unwrap();
+        let scores: Vec<f32> = answer.items.iter().map(|item| item.score).collect();
+        assert_eq!(record.scores.as_ref(), Some(&scores));
+        different.insert(format!("{scores:?}"));
+    }
+    assert_eq!(different.len(), 4, "each prompt is another");
 }
 
 #[test]

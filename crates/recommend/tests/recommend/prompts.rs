@@ -25,7 +25,12 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recommend/fixtures/prompts")
 }
 
-fn model() -> Arc<Model> {
+/// Cases of prompts, and the items that they are of.
+pub(crate) fn cases() -> Value {
+    serde_json::from_str(CASES).unwrap()
+}
+
+pub(crate) fn model() -> Arc<Model> {
     let json = json!({
         "model_type": "qwen3", "vocab_size": VOCAB, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
         "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "max_position_embeddings": 512,
@@ -35,13 +40,13 @@ fn model() -> Arc<Model> {
     Arc::new(Model::random(config, 7).unwrap())
 }
 
-fn catalog(items: Vec<Item>, prefixes: Option<[&str; 3]>) -> Arc<Catalog> {
+pub(crate) fn catalog(items: Vec<Item>, prefixes: Option<[&str; 3]>) -> Arc<Catalog> {
     let level_prefixes = prefixes.map(|all| all.map(str::to_owned).to_vec());
     let source = SourceItems { level_prefixes, ..items.into() };
     Arc::new(Catalog::build(source, &BuildOptions::default()).unwrap())
 }
 
-fn items(cases: &Value) -> Vec<Item> {
+pub(crate) fn items(cases: &Value) -> Vec<Item> {
     let item = |item: &Value| Item {
         id: item["id"].as_str().unwrap().into(),
         codes: item["codes"]
@@ -56,7 +61,7 @@ fn items(cases: &Value) -> Vec<Item> {
 }
 
 /// A directory with a fixture's tokenizer and a template.
-fn directory(name: &str, template: &Value) -> tempfile::TempDir {
+pub(crate) fn directory(name: &str, template: &Value) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for file in ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"] {
         std::fs::copy(fixtures().join(name).join(file), dir.path().join(file)).unwrap();
@@ -70,7 +75,7 @@ fn view(catalog: &Arc<Catalog>) -> CatalogView {
     Arc::clone(catalog).into()
 }
 
-fn read(dir: &Path, catalog: &Arc<Catalog>) -> Result<Prompts, String> {
+pub(crate) fn read(dir: &Path, catalog: &Arc<Catalog>) -> Result<Prompts, String> {
     Prompts::read(dir, Some(&view(catalog))).map_err(|error| error.to_string())
 }
 
@@ -81,7 +86,7 @@ fn recommender(dir: &Path, catalog: &Arc<Catalog>) -> Arc<Recommender> {
 
 #[test]
 fn prompts_are_those_of_transformers() {
-    let file: Value = serde_json::from_str(CASES).unwrap();
+    let file = cases();
     let catalog = catalog(items(&file), Some(["a", "b", "c"]));
     let cases = file["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 12);
@@ -121,7 +126,7 @@ fn prompts_are_those_of_transformers() {
 
 #[test]
 fn levels_are_found_by_the_names_of_tokens() {
-    let file: Value = serde_json::from_str(CASES).unwrap();
+    let file = cases();
     let template = json!({"prompt": "{{ history | join('') }}"});
     let dir = directory("plain", &template);
     let check = |prompts: &Prompts| {
@@ -163,7 +168,7 @@ fn check_refused(template: Value, catalog: &Arc<Catalog>, words: &[&str]) {
 
 #[test]
 fn what_does_not_fit_together_is_named() {
-    let file: Value = serde_json::from_str(CASES).unwrap();
+    let file = cases();
     let of = |prefixes| catalog(items(&file), prefixes);
     let letters = of(Some(["a", "b", "c"]));
     let plain = json!({"prompt": "{{ history }}"});
@@ -199,7 +204,7 @@ fn what_does_not_fit_together_is_named() {
 
 #[test]
 fn fields_are_checked() {
-    let file: Value = serde_json::from_str(CASES).unwrap();
+    let file = cases();
     let catalog = catalog(items(&file), Some(["a", "b", "c"]));
     let template = json!({"prompt": "{{ user.age }} {{ query }}{% if user.city %} {{ user.city }}{% endif %}"});
     let dir = directory("plain", &template);
@@ -223,7 +228,7 @@ fn fields_are_checked() {
 
 #[test]
 fn the_oldest_items_are_left_out_of_long_prompts() {
-    let file: Value = serde_json::from_str(CASES).unwrap();
+    let file = cases();
     let catalog = catalog(items(&file), Some(["a", "b", "c"]));
     let template = json!({"prompt": "{{ history | join('') }}", "max_prompt_tokens": 14});
     let dir = directory("with_bos", &template);
@@ -346,7 +351,7 @@ fn ended_without_tokens() -> String {
 
 #[test]
 fn reasoning_comes_before_the_item_and_text_after_it() {
-    let file: Value = serde_json::from_str(CASES).unwrap();
+    let file = cases();
     let catalog = catalog(items(&file), Some(["a", "b", "c"]));
     let template = json!({
         "prompt": "{{ history | join(', ') }}: ", "before_item": "=", "special_tokens": false,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_document::member_names;
 use palmette_recommend::{
-    CheckedQuestion, HistoryItem, Moment, NamedItem, QuestionLimits, RecommendBody,
+    CheckedQuestion, HistoryItem, Moment, NamedItem, PromptFields, QuestionLimits, RecommendBody,
     RecommendQuestion, Recommender, Request, Rules, RulesError, Worker,
 };
 use serde_json::{Map, Value, json};
@@ -218,7 +218,7 @@ fn answers_are_those_of_the_request_they_lend() {
     let answer = worker.answer(&checked, false, &mut palmette_decode::run_on).unwrap();
     assert_eq!((answer.items.len(), answer.history_used, answer.eligible), (5, 2, 26));
     // The same about another history is the question with it.
-    let about = checked.about(vec!["i9".into()]).unwrap();
+    let about = checked.about(vec!["i9".into()], PromptFields::default()).unwrap();
     let whole = check(
         &recommender,
         &json!({"history": ["i9"], "k": 5, "filter": {"range": {"price": {"lt": 30}}}, "exclude": ["i7", 8]}),

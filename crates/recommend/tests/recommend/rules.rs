@@ -21,7 +21,7 @@ use palmette_recommend::{
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
-use crate::shop::{format, model, named, recommend, worker};
+use crate::shop::{format, model, named, recommend, text_format, worker};
 
 const DAY: u64 = 86_400;
 /// More than any catalog here has prefixes.
@@ -97,7 +97,9 @@ impl Shop {
         source: impl Into<CatalogSource>,
         random: &mut Random,
     ) -> Self {
-        let mut recommender = Recommender::new(Arc::clone(model), source, format()).unwrap();
+        // Those that draft spell codes as models of text do.
+        let format = if head.is_some() { text_format() } else { format() };
+        let mut recommender = Recommender::new(Arc::clone(model), source, format).unwrap();
         let draft = head.as_ref().map(|_| Mode::Draft(Verification::Masks));
         if let Some(head) = head {
             recommender = recommender.with_draft_head(Arc::clone(head)).unwrap();
@@ -453,8 +455,8 @@ impl OwnedRequest {
 /// Shops over frozen and live catalogs, two of which draft, and the folders of the latter.
 pub(crate) fn shops(random: &mut Random) -> (Vec<Shop>, Vec<tempfile::TempDir>) {
     let model = Arc::new(model());
-    let head = DraftHead::random(DraftForm::default(), &model, format().draft_shape().unwrap(), 9)
-        .unwrap();
+    let shape = text_format().draft_shape().unwrap();
+    let head = DraftHead::random(DraftForm::default(), &model, shape, 9).unwrap();
     let head = Arc::new(head);
     let (mut shops, mut dirs) = (Vec::new(), Vec::new());
     for place in 0..4 {
@@ -677,7 +679,8 @@ fn boosts_over_a_set_equal_a_catalog_of_that_set() {
         let rules = Rules { boosts: drawn.rules.boosts, ..Rules::default() };
         let numbers: Vec<u64> = view.numbers().filter(|_| random.is(2)).collect();
         let own = build(numbers.iter().map(|&number| view.item(number)).collect());
-        let own = Arc::new(Recommender::new(Arc::clone(&model), own, format()).unwrap());
+        let format = shop.recommender.format().clone();
+        let own = Arc::new(Recommender::new(Arc::clone(&model), own, format).unwrap());
         let set = view.choose(numbers.iter().copied());
         let request = Request {
             beam_width: 1 + random.below(10) as usize,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_catalog::{BuildOptions, Catalog, Item, TokenTable};
 use palmette_decode::run_on;
 use palmette_model::Model;
 use palmette_recommend::{
@@ -30,6 +30,16 @@ pub(crate) fn format() -> PromptFormat {
         history_step: None,
         witnesses: Vec::new(),
     }
+}
+
+/// A format as models of text have it: each level's tokens in another order than its codes, and a
+/// token that ends an item.
+pub(crate) fn text_format() -> PromptFormat {
+    let level = |l: u32| {
+        let tokens = (0..NUM_CODES).map(|code| Some(2 + l * NUM_CODES + code * 7 % NUM_CODES));
+        LevelFormat { prefix: "x".into(), tokens: TokenTable::new(tokens).into() }
+    };
+    PromptFormat { levels: (0..3).map(level).collect(), end_tokens: vec![1], ..format() }
 }
 
 /// Every tenth item shares the semantic ID of the one before it.

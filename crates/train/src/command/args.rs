@@ -51,14 +51,16 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "X", default_value_t = 0.0, help_heading = "Training")]
     average_decay: f32,
 
-    /// Begin with the weights of this Hugging Face checkpoint of plain Qwen3, trained further on
-    /// prompts of text
+    /// Begin with the weights of this Hugging Face checkpoint of plain Qwen3, Qwen2, Llama or
+    /// Mistral, trained further on prompts of text
     ///
     /// Its tokenizer.json gets a token for each of the catalog's codes that it lacks, and the
     /// embeddings rows for them, the mean of those before with a little noise. OUT gets the
-    /// tokenizer too. Every item of a history but the first is an example: the prompt of those
-    /// before it, of which nothing is predicted, and the item. Fields other than the history are
-    /// not known here.
+    /// tokenizer too, and all other files beside the weights. Every item of a history but the first
+    /// is an example: the prompt that serving writes of those before it, of which nothing is
+    /// predicted, and the item. Where rows have a query, or the user's fields in an object "user",
+    /// prompts have them too. Rows with the item that came next are an example each, with
+    /// --hold-out nothing.
     #[arg(long, value_name = "DIR", help_heading = "Model",
         conflicts_with_all = ["layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "max_history"])]
     pub(crate) from: Option<std::path::PathBuf>,

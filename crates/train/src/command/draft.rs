@@ -3,26 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use palmette_catalog::Catalog;
 use palmette_catalog_live::CatalogView;
 use palmette_model::Model;
 use palmette_model::draft::{DraftForm, DraftShape};
-use palmette_recommend::{Mode, PromptFormat, Recommender, TemplateFile, Verification};
+use palmette_recommend::{Mode, Prompts, Recommender, Verification};
 use palmette_recommend_eval::ColdStart;
-use palmette_train::{
-    ExportDtype, HeadTrainer, HistoryDataset, Layout, Params, TrainOptions, Trainer,
-};
+use palmette_train::{ExportDtype, HeadTrainer, Layout, Params, TrainOptions, Trainer};
 use serde::{Deserialize, Serialize};
 
+use super::companions::Companions;
 use super::draft_args::DraftArgs;
 use super::judge::Judge;
 use super::learner::Learner;
-use super::log::{About, RunOptions, Setting, settings_of};
+use super::log::{About, LOGS, RunOptions, Setting, settings_of};
 use super::outcome::Outcome;
 use super::progress::Progress;
 use super::run::{Run, Setup};
 use super::run_args::RunArgs;
+use super::training_data::TrainingData;
 use super::{data, fingerprint};
 
 /// Contents of `draft.json` besides the run's course.
@@ -36,12 +36,15 @@ struct Drafting {
     fingerprint: String,
     /// Fingerprint of the model that the run began with.
     model_fingerprint: String,
+    /// Fingerprint of that model's other files, its template among them.
+    #[serde(default)]
+    files_fingerprint: String,
     /// The newest items, which are kept from training.
     cold_items: usize,
 }
 
 impl About for Drafting {
-    const FILE_NAME: &str = "draft.json";
+    const FILE_NAME: &str = LOGS[1];
 
     fn settings(&self) -> Vec<Setting> {
         let mut settings = vec![
@@ -56,28 +59,33 @@ impl About for Drafting {
 
     fn files(&self, args: &RunArgs) -> Vec<(String, &str)> {
         let data = format!("{} or {} have", args.histories.display(), args.catalog.display());
-        vec![(data, &self.fingerprint), ("--model has".to_owned(), &self.model_fingerprint)]
+        let beside = "files beside the weights of --model have".to_owned();
+        vec![
+            (data, &self.fingerprint),
+            ("--model has".to_owned(), &self.model_fingerprint),
+            (beside, &self.files_fingerprint),
+        ]
     }
 }
 
 pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     args.run.check()?;
     let run_args = &args.run;
-    check_prompts(args)?;
     let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
-    let histories = data::histories(run_args, &catalog)?;
-    let format = PromptFormat::read(&args.model)?;
+    let view = CatalogView::from(Arc::clone(&catalog));
+    let prompts = Prompts::read(&args.model, Some(&view))?;
+    let decoder = Params::load(&args.model)?;
+    let histories = data::histories(run_args, &view, &prompts)?;
     // Finds out whether model and catalog fit together.
     let both = || format!("{} with {}", args.model.display(), run_args.catalog.display());
-    let view = CatalogView::from(Arc::clone(&catalog));
-    Recommender::new(Model::load(&args.model)?, Arc::clone(&catalog), format.clone())
-        .and_then(|_| format.check_shop(&view))
+    Recommender::new(Model::load(&args.model)?, Arc::clone(&catalog), prompts.clone())
+        .and_then(|_| prompts.format().check_shop(&view))
         .with_context(both)?;
-    let decoder = Params::load(&args.model)?;
+    let shape = prompts.format().draft_shape().with_context(both)?;
     let cold = data::cold_start(run_args, &catalog, &histories)?;
-    let hold_out = run_args.hold_out();
-    let training = data::training_histories(&catalog, &histories, hold_out, cold.as_ref());
-    check_lengths(args, &catalog, &training, format.levels.len())?;
+    let training = data::training_histories(&histories, run_args.hold_out(), cold.as_ref());
+    check_lengths(args, &view, shape.levels.len())?;
+    let companions = Companions::read(&args.model)?;
     let about = Drafting {
         options: args.train_options(),
         form: args.form(),
@@ -85,14 +93,15 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
         command: RunOptions::new(run_args),
         fingerprint: fingerprint::of_data(&catalog, &histories),
         model_fingerprint: fingerprint::of_weights(&decoder),
+        files_fingerprint: fingerprint::of_files(&companions),
         cold_items: cold.as_ref().map_or(0, ColdStart::num_items),
     };
+    let positions = decoder.config().max_position_embeddings;
+    let data = TrainingData::new(training, &prompts, &view, positions, args.augmentation(), true)?;
     let mode = Mode::Draft(Verification::Masks);
-    let judge = Judge::new(run_args, catalog, format.clone(), &histories, cold.as_ref(), mode);
-    let setup = Setup { about, judge, dtype: ExportDtype::Float32, patience: 0 };
-    let shape = format.draft_shape()?;
-    let dataset = HistoryDataset::new(training, format, args.augmentation()).with_branches();
-    let mut run = Run::begin(run_args, setup, || learner(args, &decoder, &shape, dataset))?;
+    let judge = Judge::new(run_args, catalog, prompts, &histories, cold.as_ref(), mode);
+    let setup = Setup { about, judge, dtype: ExportDtype::Float32, companions, patience: 0 };
+    let mut run = Run::begin(run_args, setup, || learner(args, &decoder, &shape, data))?;
     let decoder = decoder.values().len();
     let head = run.log().parameters - decoder;
     let what = match run.learner() {
@@ -117,43 +126,27 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
 }
 
 /// # Errors
-/// When the model reads prompts of text, which a head is not trained after: what OUT got would have
-/// neither the template nor the tokenizer, and answer prompts of codes.
-fn check_prompts(args: &DraftArgs) -> anyhow::Result<()> {
-    let template = args.model.join(TemplateFile::FILE_NAME);
+/// When the semantic ID of an item has another length than the model's prompts are made of.
+fn check_lengths(args: &DraftArgs, view: &CatalogView, levels: usize) -> anyhow::Result<()> {
+    let codes = match view.shorter_item(levels) {
+        Some(item) => view.codes(item).len(),
+        None => view.num_levels(),
+    };
     ensure!(
-        !template.exists(),
-        "{}: the model reads prompts of text, and draft heads are trained for prompts of codes alone; serve it without one, by --mode beam",
-        template.display()
+        codes == levels,
+        "{}: an item's semantic ID has {codes} codes, the model spells {levels}; a draft head says all of them",
+        args.run.catalog.display()
     );
     Ok(())
 }
 
-/// # Errors
-/// When a semantic ID has another length than the model's prompts are made of.
-fn check_lengths(
-    args: &DraftArgs,
-    catalog: &Catalog,
-    training: &[Vec<Vec<u32>>],
-    levels: usize,
-) -> anyhow::Result<()> {
-    let mut lengths = training.iter().flatten().map(Vec::len).chain([catalog.num_levels()]);
-    match lengths.find(|&codes| codes != levels) {
-        None => Ok(()),
-        Some(codes) => bail!(
-            "{}: an item's semantic ID has {codes} codes, the model spells {levels}; a draft head says all of them",
-            args.run.catalog.display()
-        ),
-    }
-}
-
 /// Begins from the decoder, or resumes the checkpoint.
-fn learner(
+fn learner<'a>(
     args: &DraftArgs,
     decoder: &Params,
     shape: &DraftShape,
-    data: HistoryDataset,
-) -> anyhow::Result<Learner> {
+    data: TrainingData<'a>,
+) -> anyhow::Result<Learner<'a>> {
     let (form, options, checkpoint) = (args.form(), args.train_options(), args.run.checkpoint());
     let seed = options.seed;
     let new = || Params::with_draft(decoder, form, shape, seed);

@@ -21,6 +21,12 @@ Example:
   take seconds, and what the head finds is much worse, since states that were never asked for more
   than the next token know little of the tokens after it.
 
+  A model of text (prompt_template.json in its directory) is trained after the prompts that serving
+  writes: every item of a history but the first, after the prompt of those before it. Where rows of
+  the histories have a query, or the user's fields in an object \"user\", prompts have them too; rows
+  with the item that came next are an example each, with --hold-out nothing. --crop and --drop-items
+  are without effect then. What ends an item's text is left to the decoder: a head says the codes.
+
   Press Ctrl-C to stop; the same command with --resume goes on.
 
   --input and --transition leave out parts of the head, as the NEZHA paper's ablations do: its
@@ -30,8 +36,9 @@ Example:
 /// Train a draft head, from a trained model.
 ///
 /// Histories, --hold-out and --cold-start mean what they mean to `train`; use what the model was
-/// trained with. OUT becomes a model's directory with draft.safetensors in it, and holds the best
-/// so far by the items that the head finds at validation. draft.json tells what was done.
+/// trained with. OUT becomes a model's directory with draft.safetensors in it and all files that
+/// the model's has beside its weights. It holds the best so far by the items that the head finds
+/// at validation. draft.json tells what was done.
 ///
 /// OUT/checkpoint holds what an interrupted run needs to go on with --resume, to the same bits as
 /// without the interruption, also with --head-only, which then computes the hidden states again. It
@@ -40,7 +47,7 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DraftArgs {
-    /// Directory of the trained model
+    /// Directory of the trained model: plain Qwen3, Qwen2, Llama or Mistral, of codes or of text
     #[arg(long, value_name = "DIR")]
     pub(crate) model: PathBuf,
     /// Leave the decoder as it is, and train the head on hidden states that are computed once, from

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use palmette_train::{HeadTrainer, HistoryDataset, Params, StepReport, TrainError, Trainer};
+use palmette_train::{HeadTrainer, Params, StepReport, TrainError, Trainer};
 
-pub(crate) enum Learner {
+use super::training_data::TrainingData;
+
+pub(crate) enum Learner<'a> {
     /// A decoder, and its draft head if it has one.
-    Model(Box<Trainer<HistoryDataset>>),
+    Model(Box<Trainer<TrainingData<'a>>>),
     /// A draft head after a decoder that stands still.
     Head(Box<HeadTrainer>),
 }
 
-impl Learner {
+impl Learner<'_> {
     pub(crate) fn step(&mut self) -> Result<StepReport, TrainError> {
         match self {
             Self::Model(trainer) => trainer.step(),

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::course::Course;
 use super::run_args::RunArgs;
 
+/// Names of logs: of a trained model, and of a draft head.
+pub(crate) const LOGS: [&str; 2] = ["training.json", "draft.json"];
+
 /// Facts that a log tells of a run besides its course.
 pub(crate) trait About: Serialize + DeserializeOwned {
     /// In the model's directory.

@@ -7,6 +7,7 @@
 //! [`run`].
 
 mod args;
+mod companions;
 mod course;
 mod data;
 mod draft;
@@ -22,6 +23,7 @@ mod run;
 mod run_args;
 mod start;
 mod train;
+mod training_data;
 
 pub(crate) use args::TrainArgs;
 pub(crate) use draft::draft;

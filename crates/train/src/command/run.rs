@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use palmette_train::{ExportDtype, remove_checkpoint};
 
+use super::companions::Companions;
 use super::course::{Course, EpochLog, Validation};
 use super::judge::Judge;
 use super::learner::Learner;
@@ -28,6 +29,8 @@ pub(crate) struct Setup<'a, A> {
     pub(crate) judge: Judge<'a>,
     /// Number format of stored weights.
     pub(crate) dtype: ExportDtype,
+    /// Files that every model in OUT gets beside its weights.
+    pub(crate) companions: Companions,
     /// Validations without a better one after which the run stops; 0 for never.
     pub(crate) patience: u64,
 }
@@ -37,8 +40,9 @@ pub(crate) struct Run<'a, A> {
     args: &'a RunArgs,
     judge: Judge<'a>,
     dtype: ExportDtype,
+    companions: Companions,
     patience: u64,
-    learner: Learner,
+    learner: Learner<'a>,
     log: Log<A>,
     progress: Progress,
     /// When the run began, had it not been interrupted.
@@ -54,9 +58,9 @@ impl<'a, A: About> Run<'a, A> {
     pub(crate) fn begin(
         args: &'a RunArgs,
         setup: Setup<'a, A>,
-        learner: impl FnOnce() -> anyhow::Result<Learner>,
+        learner: impl FnOnce() -> anyhow::Result<Learner<'a>>,
     ) -> anyhow::Result<Self> {
-        let Setup { about, judge, dtype, patience } = setup;
+        let Setup { about, judge, dtype, companions, patience } = setup;
         // Before the checkpoint is looked at, which tells less of what differs.
         let before = match args.resume {
             true => Some(Log::read_of(args, &about)?),
@@ -82,6 +86,7 @@ impl<'a, A: About> Run<'a, A> {
             args,
             judge,
             dtype,
+            companions,
             patience,
             seconds_before: course.seconds,
             log: Log { about, parameters: learner.num_parameters(), course },
@@ -96,7 +101,7 @@ impl<'a, A: About> Run<'a, A> {
         &self.log
     }
 
-    pub(crate) fn learner(&self) -> &Learner {
+    pub(crate) fn learner(&self) -> &Learner<'a> {
         &self.learner
     }
 
@@ -145,7 +150,8 @@ impl<'a, A: About> Run<'a, A> {
     fn validate(&mut self, epoch: u64) -> anyhow::Result<Option<Validation>> {
         self.progress.doing("validation");
         let (out, params) = (&self.args.out, self.learner.averaged());
-        let candidate = Candidate::write(out, &params, self.dtype, self.judge.format())?;
+        let (format, companions) = (self.judge.format(), &self.companions);
+        let candidate = Candidate::write(out, &params, self.dtype, format, companions)?;
         let validation = self.judge.ask(candidate.dir(), epoch)?;
         if validation.as_ref().is_none_or(|validation| self.log.course.is_better(validation)) {
             candidate.publish(out)?;

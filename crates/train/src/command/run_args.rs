@@ -58,10 +58,10 @@ pub(crate) struct RunArgs {
     /// the level's codes
     #[arg(long, value_name = "X", default_value_t = 0.1, help_heading = "Training")]
     label_smoothing: f32,
-    /// Share of examples that begin at a random item
+    /// Share of examples that begin at a random item; prompts of text are whole
     #[arg(long, value_name = "X", default_value_t = 0.3, help_heading = "Training")]
     crop: f32,
-    /// Share of items left out of an example
+    /// Share of items left out of an example; prompts of text are whole
     #[arg(long, value_name = "X", default_value_t = 0.1, help_heading = "Training")]
     drop_items: f32,
     /// Decides everything random

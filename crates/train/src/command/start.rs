@@ -2,29 +2,24 @@
 //! codes added, and prompts by a template.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 use palmette_catalog_live::CatalogView;
-use palmette_recommend::{CodeSpelling, HistoryItem, PromptFields, Prompts, TemplateFile};
-use palmette_train::{Example, Params, replace_text};
+use palmette_recommend::{CodeSpelling, Prompts, TemplateFile};
+use palmette_train::Params;
 use serde_json::{Value, json};
 
-const TOKENIZER: &str = "tokenizer.json";
-/// Files that are taken along as they are.
-const BESIDE_THE_TOKENIZER: [&str; 3] =
-    ["tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"];
-/// Limit on the tokens of a prompt where the template gives none.
-const DEFAULT_PROMPT_TOKENS: usize = 1024;
+use super::companions::{Companions, TOKENIZER};
 
 /// Weights and prompts that a run begins with.
 pub(crate) struct Start {
     pub(crate) params: Params,
     pub(crate) prompts: Prompts,
+    /// Files that go with them.
+    pub(crate) companions: Companions,
     /// Codes that the tokenizer had no token for.
     pub(crate) new_tokens: usize,
-    /// Directory of the tokenizer's files until the run has begun.
-    dir: PathBuf,
 }
 
 impl Start {
@@ -38,75 +33,46 @@ impl Start {
         out: &Path,
         seed: u64,
     ) -> anyhow::Result<Self> {
-        let dir = out.join("start");
-        std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        let params = Params::load(from)?;
+        let mut companions = Companions::read(from)?;
         let path = template.map_or_else(|| from.join(TemplateFile::FILE_NAME), Path::to_owned);
         let text = read(&path).context(
             "a run that begins with a checkpoint needs the text of its prompts: --template",
         )?;
         let file = TemplateFile::from_json(&text)
             .map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))?;
-        replace_text(&dir.join(TemplateFile::FILE_NAME), &text)?;
-        for name in BESIDE_THE_TOKENIZER {
-            if from.join(name).exists() {
-                replace_text(&dir.join(name), &read(&from.join(name))?)?;
-            }
-        }
+        companions.insert(TemplateFile::FILE_NAME, text);
         let path = from.join(TOKENIZER);
         let mut tokenizer: Value =
             serde_json::from_str(&read(&path)?).with_context(|| path.display().to_string())?;
         let names = code_names(catalog, &file)?;
         let new = add_tokens(&mut tokenizer, &names).with_context(|| path.display().to_string())?;
-        replace_text(&dir.join(TOKENIZER), &tokenizer.to_string())?;
-        let prompts = Prompts::read(&dir, Some(catalog))?;
+        if !new.is_empty() {
+            companions.insert(TOKENIZER, tokenizer.to_string());
+            companions.remove_other_vocabularies();
+        }
+        let prompts = prompts_of(&companions, catalog, out)?;
         let num_tokens = prompts.template().map_or(0, |of| of.tokenizer().num_tokens());
-        let params = Params::load(from)?;
         let vocab_size = params.config().vocab_size.max(num_tokens);
         let params = params.with_vocabulary(vocab_size, &new, seed);
-        Ok(Self { params, prompts, new_tokens: new.len(), dir })
+        Ok(Self { params, prompts, companions, new_tokens: new.len() })
     }
+}
 
-    /// The examples of histories, given as semantic IDs: a prompt of the items before each, and its
-    /// tokens to predict.
-    pub(crate) fn examples(
-        &self,
-        histories: &[Vec<Vec<u32>>],
-        catalog: &CatalogView,
-    ) -> anyhow::Result<Vec<Example>> {
-        let template = self.prompts.template();
-        let asked = template.and_then(|template| template.file().max_prompt_tokens);
-        let positions = self.params.config().max_position_embeddings;
-        let format = self.prompts.format();
-        let after = format.levels.len() + format.end_tokens.len();
-        let most = asked.unwrap_or(DEFAULT_PROMPT_TOKENS).min(positions.saturating_sub(after));
-        let fields = PromptFields::default();
-        let mut examples = Vec::new();
-        for history in histories {
-            let items: Vec<HistoryItem> =
-                history.iter().map(|codes| HistoryItem::Codes(codes.clone())).collect();
-            for (place, codes) in history.iter().enumerate().skip(usize::from(history.len() > 1)) {
-                let prompt = self.prompts.prompt(&items[..place], catalog, &fields, most)?;
-                let mut sequence = prompt.tokens;
-                let from = sequence.len();
-                sequence.extend(self.prompts.spelled_item(codes)?.iter().map(|of| of.token));
-                let mut example = Example::default();
-                example.set_next_token_from(&sequence, from);
-                examples.push(example);
-            }
-        }
-        Ok(examples)
-    }
-
-    /// Moves the tokenizer's files into OUT, beside the models that the run writes there.
-    pub(crate) fn publish(&self, out: &Path) -> anyhow::Result<()> {
-        for name in BESIDE_THE_TOKENIZER.iter().chain(&[TOKENIZER, TemplateFile::FILE_NAME]) {
-            let path = self.dir.join(name);
-            if path.exists() {
-                std::fs::rename(&path, out.join(name)).with_context(|| format!("moving {name}"))?;
-            }
-        }
-        std::fs::remove_dir_all(&self.dir).with_context(|| self.dir.display().to_string())
-    }
+/// The prompts of a model with these files, which lie in OUT while they are read.
+fn prompts_of(
+    companions: &Companions,
+    catalog: &CatalogView,
+    out: &Path,
+) -> anyhow::Result<Prompts> {
+    let dir = out.join("start");
+    let shown = || dir.display().to_string();
+    std::fs::create_dir_all(&dir).with_context(shown)?;
+    let prompts = companions.write(&dir).and_then(|()| Ok(Prompts::read(&dir, Some(catalog))?));
+    std::fs::remove_dir_all(&dir).with_context(shown)?;
+    // Only where it was made for this.
+    _ = std::fs::remove_dir(out);
+    prompts
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

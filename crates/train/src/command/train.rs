@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use palmette_catalog::Catalog;
+use palmette_catalog_live::CatalogView;
 use palmette_model::ModelConfig;
 use palmette_recommend::{Mode, PromptFormat};
 use palmette_recommend_eval::ColdStart;
-use palmette_train::{ExportDtype, HistoryDataset, Layout, TrainOptions, Trainer};
+use palmette_train::{ExportDtype, Layout, TrainOptions, Trainer};
 use serde::{Deserialize, Serialize};
 
 use super::args::{Dtype, TrainArgs};
+use super::companions::Companions;
 use super::judge::Judge;
 use super::learner::Learner;
-use super::log::{About, RunOptions, Setting, settings_of};
+use super::log::{About, LOGS, RunOptions, Setting, settings_of};
 use super::outcome::Outcome;
 use super::run::{Run, Setup};
 use super::run_args::RunArgs;
 use super::start::Start;
+use super::training_data::TrainingData;
 use super::{data, fingerprint};
 
 /// Contents of `training.json` besides the run's course.
@@ -36,6 +39,9 @@ struct Training {
     /// Fingerprint of the weights that it began with, where they are a checkpoint's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     began_with: Option<String>,
+    /// Fingerprint of that checkpoint's other files, its template among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    files: Option<String>,
 }
 
 /// Options that a run depends on and its checkpoint does not hold.
@@ -49,7 +55,7 @@ struct CommandOptions {
 }
 
 impl About for Training {
-    const FILE_NAME: &str = "training.json";
+    const FILE_NAME: &str = LOGS[0];
 
     fn settings(&self) -> Vec<Setting> {
         let mut settings = settings_of(&self.options);
@@ -62,7 +68,9 @@ impl About for Training {
         let data = format!("{} or {} have", args.histories.display(), args.catalog.display());
         let start = self.began_with.as_deref();
         let start = start.map(|of| ("the checkpoint that it began with has".to_owned(), of));
-        [(data, &*self.fingerprint)].into_iter().chain(start).collect()
+        let files = self.files.as_deref();
+        let files = files.map(|of| ("files beside that checkpoint's weights have".to_owned(), of));
+        [(data, &*self.fingerprint)].into_iter().chain(start).chain(files).collect()
     }
 }
 
@@ -70,14 +78,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
     args.check()?;
     let TrainArgs { run: run_args, dtype, patience, .. } = args;
     let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
-    let histories = data::histories(run_args, &catalog)?;
-    let cold = data::cold_start(run_args, &catalog, &histories)?;
-    let hold_out = run_args.hold_out();
-    let training = data::training_histories(&catalog, &histories, hold_out, cold.as_ref());
-    let training_items = training.iter().map(Vec::len).sum();
-    ensure!(training_items > 0, "{}: no history to train on", run_args.histories.display());
-    let training_histories = training.len();
-    let view = palmette_catalog_live::CatalogView::from(Arc::clone(&catalog));
+    let view = CatalogView::from(Arc::clone(&catalog));
     let start = args.from.as_deref().map(|from| {
         Start::prepare(from, args.template.as_deref(), &view, &run_args.out, run_args.seed)
     });
@@ -86,51 +87,52 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
         Some(start) => start.prompts.clone().with_witnesses_of(&view),
         None => PromptFormat::for_catalog(&catalog, args.max_history)?.into(),
     };
-    let format = prompts.format().clone();
+    let histories = data::histories(run_args, &view, &prompts)?;
+    let cold = data::cold_start(run_args, &catalog, &histories)?;
+    let training = data::training_histories(&histories, run_args.hold_out(), cold.as_ref());
+    let training_items = training.iter().map(|history| history.items.len()).sum();
+    ensure!(training_items > 0, "{}: no history to train on", run_args.histories.display());
     let config = match &start {
         Some(start) => start.params.config().clone(),
-        None => args.model_config(&format),
+        None => args.model_config(prompts.format()),
     };
     let options = args.train_options();
     let dtype = ExportDtype::from(*dtype);
+    let companions = start.as_ref().map_or_else(Companions::default, |of| of.companions.clone());
     let about = Training {
         options: options.clone(),
         model: config.clone(),
         command: CommandOptions { run: RunOptions::new(run_args), dtype, patience: *patience },
         fingerprint: fingerprint::of_data(&catalog, &histories),
-        training_histories,
+        training_histories: training.len(),
         training_items,
         cold_items: cold.as_ref().map_or(0, ColdStart::num_items),
         began_with: start.as_ref().map(|start| fingerprint::of_weights(&start.params)),
+        files: start.as_ref().map(|start| fingerprint::of_files(&start.companions)),
     };
-    let judge = Judge::new(run_args, catalog, prompts, &histories, cold.as_ref(), Mode::Beam);
-    let mut what = format!("on {training_items} items of {training_histories} histories");
+    let mut what = format!("on {training_items} items of {} histories", training.len());
     if about.cold_items > 0 {
         what += &format!(", the {} newest items held out", about.cold_items);
     }
-    let setup = Setup { about, judge, dtype, patience: *patience };
     if let Some(start) = &start {
         what += &format!(", {} tokens added", start.new_tokens);
     }
-    let dataset = match &start {
-        Some(start) => HistoryDataset::of_examples(start.examples(&training, &view)?, format),
-        None => HistoryDataset::new(training, format, run_args.augmentation()),
-    };
+    let (positions, augmentation) = (config.max_position_embeddings, run_args.augmentation());
+    let data = TrainingData::new(training, &prompts, &view, positions, augmentation, false)?;
+    let judge = Judge::new(run_args, catalog, prompts, &histories, cold.as_ref(), Mode::Beam);
+    let setup = Setup { about, judge, dtype, companions, patience: *patience };
     let mut run = Run::begin(run_args, setup, || {
-        let trainer = match (run_args.resume, &start) {
-            (false, None) => Trainer::new(&config, options, dataset)?,
-            (false, Some(start)) => Trainer::from_params(start.params.clone(), options, dataset)?,
+        let trainer = match (run_args.resume, start) {
+            (false, None) => Trainer::new(&config, options, data)?,
+            (false, Some(start)) => Trainer::from_params(start.params, options, data)?,
             (true, _) => {
                 config.check().map_err(anyhow::Error::msg).context("the model's shape")?;
                 let layout = Layout::new(&config);
-                Trainer::resume_expecting(&run_args.checkpoint(), &layout, options, dataset)?
+                Trainer::resume_expecting(&run_args.checkpoint(), &layout, options, data)?
             }
         };
         Ok(Learner::Model(Box::new(trainer)))
     })?;
-    if let Some(start) = &start {
-        start.publish(&run_args.out)?;
-    }
     run.train(&format!("{} parameters {what}", run.log().parameters))?;
     let log = run.log();
     Outcome {

@@ -72,8 +72,8 @@ impl Network {
     /// The arithmetic of models with this layout.
     pub fn new(layout: Arc<Layout>) -> Self {
         let config = layout.config();
-        let rope =
-            RopeTable::new(config.head_dim, config.max_position_embeddings, config.rope_theta);
+        let rope = config.rope_table(config.max_position_embeddings);
+        let rope = rope.expect("memory for the angles of all positions");
         Self { layout, rope }
     }
 
@@ -301,6 +301,10 @@ impl LayerPass<'_> {
         rms_norm::forward(normed, &mut kept.norm_scale[..rows], input, norm, eps);
         let projected = &mut kept.projected[..rows * heads.projected_width()];
         linear::forward(projected, normed, &weights[ranges.query_key_value.clone()], rows);
+        if let Some(bias) = &ranges.query_key_value_bias {
+            let bias = &weights[bias.clone()];
+            projected.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias));
+        }
         self.norm_and_turn(weights, &mut kept.queries_keys, &mut kept.head_norm_scale, projected);
         let attended = &mut kept.attended[..rows * heads.output_width()];
         attention::forward(
@@ -407,6 +411,10 @@ impl LayerPass<'_> {
         let d_projected = &scratch.d_projected[..rows * heads.projected_width()];
         let normed = &kept.normed[..rows * width];
         let projection = ranges.query_key_value.clone();
+        if let Some(bias) = &ranges.query_key_value_bias {
+            let d_bias = &mut gradient[bias.clone()];
+            d_projected.chunks_exact(d_bias.len()).for_each(|row| add(d_bias, row));
+        }
         linear::backward_weight(&mut gradient[projection.clone()], d_projected, normed, rows);
         let d_normed = &mut scratch.d_normed[..rows * width];
         linear::backward_input(d_normed, d_projected, &weights[projection], rows);
@@ -421,7 +429,8 @@ impl LayerPass<'_> {
         );
     }
 
-    /// Norms each head of the projected queries and keys, then turns it to its position.
+    /// Norms each head of the projected queries and keys, where there are such norms, then turns it
+    /// to its position.
     fn norm_and_turn(
         &self,
         weights: &[f32],
@@ -437,9 +446,14 @@ impl LayerPass<'_> {
                 let x = &projected[row * heads.projected_width()..];
                 let y = &mut queries_keys[row * count * dim..][..count * dim];
                 for head in 0..count {
-                    let norm = &weights[self.head_norm(heads, head)];
                     let (x, y) = (&x[head * dim..][..dim], &mut y[head * dim..][..dim]);
-                    scales[row * count + head] = rms_norm_row(y, x, norm, config.rms_norm_eps);
+                    match self.head_norm(heads, head) {
+                        Some(norm) => {
+                            let scale = &mut scales[row * count + head];
+                            *scale = rms_norm_row(y, x, &weights[norm], config.rms_norm_eps);
+                        }
+                        None => y.copy_from_slice(x),
+                    }
                     self.network.rope.rotate(y, position);
                 }
             }
@@ -463,11 +477,15 @@ impl LayerPass<'_> {
                 let d_x = &mut scratch.d_projected[row * heads.projected_width()..];
                 let d_y = &mut scratch.d_queries_keys[row * count * dim..][..count * dim];
                 for head in 0..count {
-                    let norm = self.head_norm(heads, head);
                     let d_y = &mut d_y[head * dim..][..dim];
+                    let d_x = &mut d_x[head * dim..][..dim];
                     self.network.rope.rotate_back(d_y, position);
+                    let Some(norm) = self.head_norm(heads, head) else {
+                        add(d_x, d_y);
+                        continue;
+                    };
                     rms_norm::backward_row(
-                        &mut d_x[head * dim..][..dim],
+                        d_x,
                         &mut gradient[norm.clone()],
                         &mut scratch.row,
                         d_y,
@@ -480,10 +498,10 @@ impl LayerPass<'_> {
         }
     }
 
-    /// The norm of a head, counted over queries, then keys.
-    fn head_norm(&self, heads: Heads, head: usize) -> Range<usize> {
-        let is_query = head < heads.query;
-        if is_query { self.ranges.query_norm.clone() } else { self.ranges.key_norm.clone() }
+    /// The norm of a head, counted over queries, then keys; `None` where heads have none.
+    fn head_norm(&self, heads: Heads, head: usize) -> Option<Range<usize>> {
+        let [query, key] = self.ranges.head_norms.as_ref()?;
+        Some(if head < heads.query { query.clone() } else { key.clone() })
     }
 }
 
@@ -509,6 +527,7 @@ fn add(out: &mut [f32], a: &[f32]) {
 #[cfg(test)]
 mod tests {
     use palmette_model::draft::{DraftForm, DraftInput, DraftShape, DraftTransition};
+    use palmette_model::{Architecture, Family};
 
     use super::*;
     use crate::network::batch::{NO_TARGET, PackedBatch};
@@ -539,7 +558,13 @@ mod tests {
 
     #[track_caller]
     fn check(tied: bool, rate: f32, label_smoothing: f32) {
-        let config = tiny_config(tied);
+        check_of(Family::Qwen3, tied, rate, label_smoothing);
+    }
+
+    #[track_caller]
+    fn check_of(family: Family, tied: bool, rate: f32, label_smoothing: f32) {
+        let architecture = Architecture::of(family, 6);
+        let config = ModelConfig { architecture, ..tiny_config(tied) };
         let params = weights(&config);
         let network = Network::new(Arc::clone(params.layout()));
         let batch = batch();
@@ -569,7 +594,7 @@ mod tests {
         for tensor in params.layout().tensors() {
             let range = tensor.range();
             let mut moved = weights.clone();
-            let name = format!("{} (tied {tied}, rate {rate})", tensor.name);
+            let name = format!("{} of {family:?} (tied {tied}, rate {rate})", tensor.name);
             check_gradient(&name, &gradient[range.clone()], &weights[range.clone()], |part| {
                 moved[range.clone()].copy_from_slice(part);
                 exact(&moved)
@@ -586,6 +611,23 @@ mod tests {
     #[test]
     fn every_tensor_of_an_untied_model() {
         check(false, 0.3, 0.1);
+    }
+
+    #[test]
+    fn every_tensor_without_norms_of_heads_and_with_biases() {
+        check_of(Family::Llama, true, 0.0, 0.0);
+        check_of(Family::Llama, false, 0.3, 0.1);
+        check_of(Family::Qwen2, true, 0.3, 0.1);
+        let tensors = |family| {
+            let architecture = Architecture::of(family, 6);
+            let layout = Layout::new(&ModelConfig { architecture, ..tiny_config(true) });
+            let named = |part| layout.tensors().iter().filter(|of| of.name.contains(part)).count();
+            (named("_norm.weight"), named("_proj.bias"))
+        };
+        // Two layers.
+        assert_eq!(tensors(Family::Qwen3), (4, 0));
+        assert_eq!(tensors(Family::Llama), (0, 0));
+        assert_eq!(tensors(Family::Qwen2), (0, 6));
     }
 
     /// Items of two codes, tokens 2 to 5 and 6 to 9; branches after one token, in the middle and at

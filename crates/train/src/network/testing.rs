@@ -206,19 +206,22 @@ pub(crate) mod reference {
         let mut stream: Vec<f64> = rows.flat_map(row_of).collect();
         drop(&mut stream, Site::Embedding);
         for layer in 0..config.num_hidden_layers {
-            let get = |name: &str| get(&format!("model.layers.{layer}.{name}.weight"));
+            let in_layer = |name: &str| get(&format!("model.layers.{layer}.{name}"));
+            let get = |name: &str| in_layer(&format!("{name}.weight"));
             let normed = rms_norm(&stream, get("input_layernorm"), eps);
-            let q = rms_norm(
-                &linear(&normed, get("self_attn.q_proj"), width),
-                get("self_attn.q_norm"),
-                eps,
-            );
-            let k = rms_norm(
-                &linear(&normed, get("self_attn.k_proj"), width),
-                get("self_attn.k_norm"),
-                eps,
-            );
-            let v = linear(&normed, get("self_attn.v_proj"), width);
+            let projected = |part: &str| {
+                let mut rows = linear(&normed, get(&format!("self_attn.{part}_proj")), width);
+                if config.architecture.query_key_value_biases {
+                    let bias = in_layer(&format!("self_attn.{part}_proj.bias"));
+                    let rows = rows.chunks_mut(bias.len());
+                    rows.for_each(|row| row.iter_mut().zip(bias).for_each(|(x, b)| *x += b));
+                }
+                match part != "v" && config.architecture.query_key_norms {
+                    true => rms_norm(&rows, get(&format!("self_attn.{part}_norm")), eps),
+                    false => rows,
+                }
+            };
+            let [q, k, v] = ["q", "k", "v"].map(projected);
             let (mut queries_keys, mut projected) = (Vec::new(), Vec::new());
             for (_, at) in batch.sequences() {
                 for (place, row) in at.enumerate() {

@@ -214,8 +214,9 @@ fn what_cannot_be_trained_is_refused() {
     let data = ["--out=new", "--catalog=other.palm", "--histories=other.json"];
     refused(&data, "the model was trained on another shop");
     // A model that reads text is not trained as one that reads codes.
-    std::fs::write(shop.path("model").join("prompt_template.json"), "{}").unwrap();
-    refused(&["--out=new"], "model/prompt_template.json: the model reads prompts of text");
+    let template = shop.path("model").join("prompt_template.json");
+    std::fs::write(template, "{\"prompt\": \"{{ history }}\"}").unwrap();
+    refused(&["--out=new"], "model/prompt_template.json: ");
     let output = shop.output(&["draft", "--model=none", "--out=new"]);
     assert!(text(&output.stderr).contains("semantic_ids.json"), "{}", text(&output.stderr));
     assert!(!shop.path("new").exists());

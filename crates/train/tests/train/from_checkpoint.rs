@@ -18,7 +18,13 @@ const OLD_TOKENS: usize = 305;
 
 /// A random model of the vocabulary of a small tokenizer, from which the names of codes are taken
 /// out.
-fn checkpoint(dir: &Path) {
+pub(crate) fn checkpoint(dir: &Path) {
+    let template = json!({"prompt": "{{ history | join(', ') }} and then: ", "end": "{{ eos_token }}", "max_history_items": 3});
+    checkpoint_of("qwen3", dir, &template);
+}
+
+/// Such a model of another `model_type`, with this template.
+pub(crate) fn checkpoint_of(model_type: &str, dir: &Path, template: &Value) {
     std::fs::create_dir(dir).unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../recommend/tests/recommend/fixtures/prompts/plain");
@@ -32,14 +38,13 @@ fn checkpoint(dir: &Path) {
     added.retain(|token| !is_code(token["content"].as_str().unwrap()));
     std::fs::write(&path, file.to_string()).unwrap();
     let config = json!({
-        "model_type": "qwen3", "vocab_size": OLD_TOKENS, "hidden_size": 32, "intermediate_size": 64,
+        "model_type": model_type, "vocab_size": OLD_TOKENS, "hidden_size": 32, "intermediate_size": 64,
         "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
         "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": true,
         "hidden_act": "silu",
     });
     let config = ModelConfig::from_bytes(config.to_string().as_bytes()).unwrap();
     export(dir, &Params::init(&config, 1), ExportDtype::Float32).unwrap();
-    let template = json!({"prompt": "{{ history | join(', ') }} and then: ", "end": "{{ eos_token }}", "max_history_items": 3});
     std::fs::write(dir.join("prompt_template.json"), template.to_string()).unwrap();
 }
 

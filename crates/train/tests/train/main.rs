@@ -5,4 +5,6 @@ mod draft;
 mod embeddings;
 #[cfg(feature = "hf-tokenizers")]
 mod from_checkpoint;
+#[cfg(feature = "hf-tokenizers")]
+mod text_drafts;
 mod tokenize;

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use palmette_model::DeviceName;
+use palmette_recommend::PromptFields;
 use palmette_recommend::offline::{
     AnswerCounts, NamedHistory, OfflineRun, PartialFile, RunDescription, RunStep, fingerprint,
 };
-use palmette_recommend_eval::{BadRecord, HistoryRecord, Progress};
+use palmette_recommend_eval::{BadRecord, HistoryRecord, Progress, unread_fields};
 use serde_json::{Value, json};
 
 use super::{MomentQuestion, RecommendArgs};
@@ -102,15 +103,17 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     let mut partial = PartialFile::begin(&out, &description, earlier.as_ref())?;
     let mut progress = RunProgress::new(args.json || is_stdin(histories))?;
     let mut failed = Ok(RunStep::Waiting);
-    let notes = args.histories_options.read_part(histories, args.shard, &mut |record, read| {
-        progress.show(read);
-        let (history, before) = (named_history(record), Instant::now());
-        failed = run.push(history, &mut partial);
-        if let Ok(step) = failed {
-            progress.add(step, read, before, run.counts());
-        }
-        if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    let mut notes =
+        args.histories_options.read_part(histories, args.shard, &mut |record, read| {
+            progress.show(read);
+            let (history, before) = (named_history(record), Instant::now());
+            failed = run.push(history, &mut partial);
+            if let Ok(step) = failed {
+                progress.add(step, read, before, run.counts());
+            }
+            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    notes.add(histories, unread_fields(run.unread_fields()));
     notes.say(args.json);
     failed?;
     let counts = run.finish(&mut partial)?;
@@ -131,8 +134,13 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
 /// A record of `palmette-recommend-eval` as a run takes it.
 fn named_history(record: Result<HistoryRecord, BadRecord>) -> NamedHistory {
     match record {
-        Ok(HistoryRecord { user, items, .. }) => NamedHistory { user, items: Ok(items) },
-        Err(bad) => NamedHistory { items: Err(bad.to_string()), user: bad.user },
+        Ok(HistoryRecord { user, items, fields, .. }) => {
+            NamedHistory { user, fields, items: Ok(items) }
+        }
+        Err(bad) => {
+            let (fields, items) = (PromptFields::default(), Err(bad.to_string()));
+            NamedHistory { user: bad.user, fields, items }
+        }
     }
 }
 
