@@ -16,8 +16,8 @@
 //! [`MaskAutomaton`] is the engine. Its parts: `residuals` (token effects, and the simulation of
 //! the parser that decides about suffixes), `stack_automaton`, `mask_pool`, and `automaton`, which
 //! puts them together under a lock. The trie [`walk`] is the definition, executed; a third engine,
-//! by the sequences of terminals that tokens spell, is in a crate of tests. None imports another,
-//! and they give the same masks.
+//! by the sequences of terminals that tokens spell, is in a crate for tests and measurements. None
+//! imports another, and they give the same masks.
 //!
 //! [`vocabulary`] is the trie below all of them, [`PreparedVocabulary`] what grammars over a
 //! vocabulary share.

@@ -38,10 +38,12 @@ struct Options {
     /// Follow so many tokens of them.
     #[arg(long, default_value_t = 1_000_000)]
     tokens: usize,
-    /// At the first so many, compare the masks of the store as it is, and those of the streamlined
-    /// one, with the automaton's.
+    /// At the first so many, compare the masks of the store with the automaton's.
     #[arg(long, default_value_t = 100_000)]
     compare: usize,
+    /// Stores that are compared: each streamlined by so many of the first steps.
+    #[arg(long, value_delimiter = ',', default_values_t = [0, Steps::NUM_PUBLISHED])]
+    steps: Vec<usize>,
     /// Generate so many texts.
     #[arg(long, default_value_t = 400)]
     generate: usize,
@@ -62,8 +64,10 @@ fn main() -> Result<()> {
     let limits = RecognizerLimits::default();
     let recognizer = Arc::new(Recognizer::new(grammar, &limits, &mut Budget::unlimited())?);
     let slices = Arc::new(PreparedVocabulary::new(vocabulary.clone()));
-    let stores =
-        [Steps::NONE, Steps::ALL].map(|steps| MaskStore::new(recognizer.clone(), &slices, steps));
+    let mut stores = Vec::new();
+    for count in options.steps.iter().copied() {
+        stores.push(MaskStore::new(recognizer.clone(), &slices, Steps::first(count))?);
+    }
     let constraint = GrammarConstraint::new(recognizer, slices);
     follow(&options, &vocabulary, &stores, &constraint)?;
     generate(&options, &vocabulary, &constraint)

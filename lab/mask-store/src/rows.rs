@@ -54,6 +54,12 @@ impl Rows {
         self.num_rows
     }
 
+    /// Memory that they take.
+    pub(super) fn bytes(&self) -> usize {
+        let tokens = self.nodes.iter().map(|node| size_of_val(&*node.tokens)).sum::<usize>();
+        size_of_val(&*self.nodes) + tokens
+    }
+
     /// Gives `add` the tokens of the rows that are accepted from `position`.
     ///
     /// `step` moves a position over a letter whose lexeme ended; `accepts` asks for a last one,

@@ -208,27 +208,18 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
     /// the token leads.
     fn spellings(mut self, cuts: &Cuts<A::State>, led: &[u32]) -> (Spellings, usize) {
         let tokens = self.speller.tokens.tokens();
-        let mut by_token =
-            vec![Cuts::<A::State>::DEAD; tokens.iter().max().map_or(0, |token| token.index() + 1)];
         // Tokens by where they lead, in ascending order: `sorted[begins[number]..begins[number +
-        // 1]]`.
+        // 1]]`. A token that has a text and a number may lead to two places.
+        let leads = tokens.iter().zip(led).filter(|(_, number)| **number != Cuts::<A::State>::DEAD);
+        let mut leads: Vec<(u32, TokenId)> =
+            leads.map(|(&token, &number)| (number, token)).collect();
+        leads.sort_unstable();
         let mut begins = vec![0; cuts.branches.len() + 1];
-        for (token, &number) in tokens.iter().zip(led) {
-            by_token[token.index()] = number;
-            begins[number as usize + 1] += 1;
-        }
-        begins[1] = 0;
+        leads.iter().for_each(|&(number, _)| begins[number as usize + 1] += 1);
         for number in 1..begins.len() {
             begins[number] += begins[number - 1];
         }
-        let mut sorted = vec![TokenId(0); begins[begins.len() - 1]];
-        let mut next = begins.clone();
-        for (&number, token) in by_token.iter().zip(0..) {
-            if number != Cuts::<A::State>::DEAD {
-                sorted[next[number as usize]] = TokenId(token);
-                next[number as usize] += 1;
-            }
-        }
+        let sorted: Vec<TokenId> = leads.into_iter().map(|(_, token)| token).collect();
         let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
         let mut num_transitions = 0;
         for (branches, ends) in cuts.branches.iter().zip(begins.windows(2)) {
@@ -247,6 +238,7 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
         let spellings = by_sequence.into_iter().map(|(sequence, mut tokens)| {
             // A few runs in ascending order, one for each way to get there.
             tokens.sort();
+            tokens.dedup();
             (sequences.letters(sequence), tokens)
         });
         (spellings.collect(), num_transitions)

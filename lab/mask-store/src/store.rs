@@ -10,9 +10,11 @@ use palmette_grammar_parser::glr::{ParserScratch, Stacks};
 use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::recognizer::{Branch, Position, Recognizer, RecognizerError};
 
+use super::refusal::StoreRefusal;
 use super::rows::Rows;
-use super::spelling::Speller;
-use super::streamline::{Steps, Streamliner};
+use super::spelling::{Speller, Spellings};
+use super::steps::Steps;
+use super::streamline::Streamliner;
 
 /// A mask engine: the rows of every visited state of a recognizer's lexer.
 #[derive(Debug)]
@@ -30,38 +32,38 @@ pub struct StoreStatistics {
     pub states: usize,
     /// Rows of all of them.
     pub rows: usize,
+    /// Memory that these take.
+    pub bytes: usize,
 }
 
 impl MaskStore {
     /// A store without rows.
     ///
-    /// # Panics
-    /// When it does not [read](Self::reads) the recognizer's grammar.
+    /// # Errors
+    /// When its rows would not hold for the grammar: they say what tokens spell after a lexer
+    /// state, whatever the parser's.
     pub fn new(
         recognizer: Arc<Recognizer>,
         vocabulary: &Arc<PreparedVocabulary>,
         steps: Steps,
-    ) -> Self {
-        assert!(Self::reads(&recognizer), "rows of a lexer state hold for every parser state");
-        Self {
+    ) -> Result<Self, StoreRefusal> {
+        if let Some(refusal) = StoreRefusal::of(&recognizer) {
+            return Err(refusal);
+        }
+        Ok(Self {
             streamliner: Streamliner::new(recognizer.grammar(), steps),
             vocabulary: vocabulary.for_grammar(recognizer.grammar()),
             recognizer,
             rows: Mutex::default(),
-        }
-    }
-
-    /// True when its rows hold for a grammar: they say what tokens spell after a lexer state,
-    /// whatever the parser's, so lexemes may not depend on that.
-    pub fn reads(recognizer: &Recognizer) -> bool {
-        recognizer.contexts().is_none()
+        })
     }
 
     /// Size now.
     pub fn statistics(&self) -> StoreStatistics {
         let known = self.known();
         let rows = known.values().map(|rows| rows.num_rows()).sum();
-        StoreStatistics { states: known.len(), rows }
+        let bytes = known.values().map(|rows| rows.bytes()).sum();
+        StoreStatistics { states: known.len(), rows, bytes }
     }
 
     /// Sets the bits of the tokens with text that may follow; clears all others.
@@ -114,15 +116,20 @@ impl MaskStore {
         if let Some(rows) = self.known().get(&state) {
             return Ok(Arc::clone(rows));
         }
+        let rows = Arc::new(Rows::new(self.streamliner.streamline(self.spell(state)?)));
+        self.known().insert(state, Arc::clone(&rows));
+        Ok(rows)
+    }
+
+    /// The rows of a lexer state as the tokens spell them.
+    pub(super) fn spell(&self, state: LexerState) -> Result<Spellings, RecognizerError> {
         let speller = Speller {
             tokens: self.vocabulary.trie(),
             ignored: self.recognizer.ignored(),
             indentation: self.recognizer.grammar().indentation(),
         };
         let (spelled, _) = speller.spell(self.recognizer.lexer(), state)?;
-        let rows = Arc::new(Rows::new(self.streamliner.streamline(spelled)));
-        self.known().insert(state, Arc::clone(&rows));
-        Ok(rows)
+        Ok(spelled)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<LexerState, Arc<Rows>>> {

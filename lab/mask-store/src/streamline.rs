@@ -4,31 +4,12 @@ use palmette_core::TokenId;
 use palmette_grammar_parser::blocks::Letter;
 use palmette_grammar_parser::{Grammar, TerminalId};
 
+use super::joint::JointRows;
+use super::long_steps::LongSteps;
+use super::steps::{Step, Steps};
 use super::{interchange::Interchange, rules::Rules, spelling::Spellings, successors::Successors};
 
-/// Choice of the steps that are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Steps {
-    /// 1: rows that differ in interchangeable terminals only become one.
-    pub interchange: bool,
-    /// 2: rows with a terminal that the graph of successors does not have after the one before it
-    /// go.
-    pub successors: bool,
-}
-
-impl Steps {
-    /// Rows as the tokens spell them.
-    pub const NONE: Self = Self { interchange: false, successors: false };
-    /// Both.
-    pub const ALL: Self = Self { interchange: true, successors: true };
-
-    /// The first `count` steps.
-    pub fn first(count: usize) -> Self {
-        Self { interchange: count >= 1, successors: count >= 2 }
-    }
-}
-
-/// Takes the steps. Threads may share it.
+/// Taker of the steps. Threads may share it.
 ///
 /// Sound: for every position of the parser in which a sentence can be, the union of the token sets
 /// of the rows that it accepts is the same before and after.
@@ -36,19 +17,24 @@ impl Steps {
 /// - A dropped row is accepted by no position.
 /// - A row takes the first of a set for an interchangeable terminal, whose row is accepted by the
 ///   same positions.
+/// - A row without its end is accepted by the positions that the whole row is accepted by.
+/// - Rows that become one are accepted by the same positions.
 #[derive(Debug)]
 pub struct Streamliner {
     steps: Steps,
     interchange: Interchange,
     successors: Successors,
+    long: Option<LongSteps>,
+    joint: Option<JointRows>,
     newline: Option<TerminalId>,
 }
 
 impl Streamliner {
-    /// Streamlining of a grammar. Cost: see [`Successors::new`] and [`Interchange::new`].
+    /// Streamlining of a grammar. Cost: see [`Successors::new`] and [`Interchange::new`]; the
+    /// longer steps cost where rows come.
     pub fn new(grammar: &Grammar, steps: Steps) -> Self {
         let rules = Rules::new(grammar);
-        let interchange = if steps.interchange {
+        let interchange = if steps.has(Step::Interchange) {
             Interchange::of_rules(grammar, &rules)
         } else {
             Interchange::none(grammar.terminals().len())
@@ -59,38 +45,42 @@ impl Streamliner {
             steps,
             interchange,
             successors: Successors::of_rules(&rules, &marks),
+            long: LongSteps::new(grammar, steps),
+            joint: steps.has(Step::Joint).then(|| JointRows::new(grammar)),
             newline: blocks.map(|blocks| blocks.newline),
         }
     }
 
-    /// The rows that are left; their number is what the steps are for.
+    /// The rows that are left of a state's; their number is what the steps are for.
     pub fn streamline(&self, rows: Spellings) -> Spellings {
-        let mut streamlined = Spellings::new();
-        let mut merged = Vec::new();
-        for (mut letters, tokens) in rows {
-            if !self.streamline_row(&mut letters) {
-                continue;
-            }
-            let row: &mut Vec<TokenId> = streamlined.entry(letters.clone()).or_default();
-            if row.is_empty() {
-                *row = tokens;
-            } else {
-                row.extend(tokens);
-                merged.push(letters);
-            }
+        self.streamline_after(None, rows)
+    }
+
+    /// The rows that are left of a state's where the terminal before its lexeme is known: more of
+    /// them are decided by the grammar then.
+    pub fn streamline_after(&self, before: Option<TerminalId>, rows: Spellings) -> Spellings {
+        let rows = rows.into_iter().filter_map(|(mut letters, tokens)| {
+            self.streamline_row(before, &mut letters).then_some((letters, tokens))
+        });
+        let rows = merged(rows);
+        match &self.joint {
+            Some(joint) => merged(joint.represent(rows)),
+            None => rows,
         }
-        for letters in merged {
-            let row = streamlined.get_mut(&letters).expect("it was just merged into");
-            row.sort_unstable();
-            row.dedup();
-        }
-        streamlined
     }
 
     /// Streamlines one row's sequence; `false` when the row goes.
-    fn streamline_row(&self, letters: &mut [Letter]) -> bool {
+    fn streamline_row(&self, before: Option<TerminalId>, letters: &mut Vec<Letter>) -> bool {
         self.represent(letters);
-        !self.steps.successors || self.can_be_neighbours(letters.iter().map(|one| one.terminal))
+        let terminals = letters.iter().map(|one| one.terminal);
+        if self.steps.has(Step::Successors) && !self.can_be_neighbours(terminals.clone()) {
+            return false;
+        }
+        let Some(long) = &self.long else { return true };
+        let terminals: Vec<TerminalId> = terminals.collect();
+        let Some(kept) = long.kept(before, &terminals) else { return false };
+        letters.truncate(kept);
+        true
     }
 
     /// Step 1.
@@ -119,4 +109,24 @@ impl Streamliner {
         }
         true
     }
+}
+
+/// Rows of which those of one sequence are one, with the tokens of all in ascending order.
+fn merged(rows: impl Iterator<Item = (Vec<Letter>, Vec<TokenId>)>) -> Spellings {
+    let (mut all, mut grown) = (Spellings::new(), Vec::new());
+    for (letters, tokens) in rows {
+        let row: &mut Vec<TokenId> = all.entry(letters.clone()).or_default();
+        if row.is_empty() {
+            *row = tokens;
+        } else {
+            row.extend(tokens);
+            grown.push(letters);
+        }
+    }
+    for letters in grown {
+        let row = all.get_mut(&letters).expect("it was just merged into");
+        row.sort_unstable();
+        row.dedup();
+    }
+    all
 }

@@ -151,3 +151,69 @@ fn bench_follows_the_texts_of_a_grammar() {
     let missing = ["bench", "grammar", "--grammar", &grammar, "--text", "no such text"];
     check_refused(&[&missing[..], &["--vocab", &vocab]].concat(), &["no such text"]);
 }
+
+/// A mask store after each number of steps, beside the automaton.
+#[test]
+fn bench_measures_the_mask_store() {
+    let files = Files::new();
+    let (cases, vocab) = (cases(&files), files.vocabulary());
+    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--walks", "1"];
+    let store = |more: &[&'static str]| [&args[..], &["--engine", "store"], more].concat();
+    let report = run_json(&store(&["--steps", "0..4"]));
+    let stores = report["stores"].as_array().unwrap();
+    let steps: Vec<u64> = stores.iter().map(|of| of["steps"].as_u64().unwrap()).collect();
+    assert_eq!(steps, [0, 1, 2, 3, 4]);
+    for of in stores {
+        for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid_accepted"] {
+            assert_eq!(of[counted], report[counted], "{counted} after {} steps", of["steps"]);
+        }
+        assert_eq!(of["walked"], 0);
+        assert!(of["bytes"]["max"].as_f64() > Some(0.0), "{of}");
+    }
+    let rows = |of: &Value| of["rows"]["max"].as_f64().unwrap();
+    assert!(stores.iter().map(rows).is_sorted_by(|more, fewer| more >= fewer), "{report}");
+    assert!(rows(&stores[4]) >= 1.0 && report["rows"].is_null(), "{report}");
+    assert_eq!(run_json(&store(&[]))["stores"].as_array().unwrap().len(), 5);
+    let shown = run(&store(&["--steps", "2..6"]));
+    for words in ["palmette", "store-2", "store-6", "rows p50 / max", "walked", "memory p50"] {
+        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
+    }
+    let line = run(&store(&["--steps", "4", "--lines"]));
+    let line: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    assert_eq!([&line["compiled"], &line["walked"]], [&json!(true), &json!(0)]);
+    assert!(line["rows"].as_u64() > Some(0), "{line}");
+
+    let limited = "start: name \")\"\nname[max_tokens=3]: /[a-z]+/";
+    let case = json!({"name": "limited", "kind": "lark", "grammar": limited, "texts": []});
+    let limited = files.write("limited.jsonl", &case.to_string());
+    let limited = ["bench", "grammar", "--cases", &limited, "--vocab", &vocab, "--lexing", "any"];
+    let shown = run(&[&limited[..], &["--engine", "store", "--steps", "1"]].concat());
+    assert!(shown.contains("store-1: 1 not compiled: the mask store does not read"), "{shown}");
+
+    check_refused(&store(&["--steps", "7"]), &["`7`", "0 to 6"]);
+    check_refused(&store(&["--steps", "4..2"]), &["4 is more than 2"]);
+    check_refused(&store(&["--steps", "all"]), &["`all`"]);
+    check_refused(&store(&["--lines"]), &["--lines", "--steps 4"]);
+    check_refused(&store(&["--mask-steps", "5"]), &["--mask-steps", "no budget"]);
+    check_refused(&store(&["--peer", "store-2=false"]), &["--peer store-2"]);
+    check_refused(&[&args[..], &["--steps", "2"]].concat(), &["--engine store"]);
+}
+
+/// Masks that were found by walking the vocabulary are counted, those of the first walk.
+#[test]
+fn bench_counts_walked_masks() {
+    let files = Files::new();
+    let (cases, vocab) = (cases(&files), files.vocabulary());
+    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--walks", "2"];
+    let report = run_json(&args);
+    assert_eq!(report["walked"], 0, "the automaton finds these: {report}");
+    let walk = [&args[..], &["--engine", "walk"]].concat();
+    let report = run_json(&walk);
+    assert_eq!(report["walked"], report["mask_us_cold"]["count"], "{report}");
+    let (shown, walked) = (run(&walk), report["walked"].as_u64().unwrap());
+    let words = format!("{walked} of {walked} masks of the first walks found by walking");
+    assert!(walked > 10 && shown.contains(&words), "{shown}");
+    let line = run(&[&walk[..], &["--lines", "--limit", "1"]].concat());
+    let line: Value = serde_json::from_str(line.trim()).unwrap();
+    assert_eq!(line["walked"], walked, "{line}");
+}

@@ -454,6 +454,33 @@ fn stats_count_what_texts_take() {
         run_json(&[&longest[..], &["--text", &text, "--vocab", &files.vocabulary()]].concat());
     assert!(masks["masks"]["masks"].as_u64() > Some(2), "{masks}");
 }
+
+#[cfg(feature = "bench")]
+#[test]
+fn stats_count_the_rows_of_a_mask_store() {
+    let files = Files::new();
+    let (grammar, text) = (files.write("sum.lark", LARK), files.write("text", "x = 1 + 2"));
+    let vocab = files.vocabulary();
+    let args = ["grammar", "stats", &grammar, "--lexing", "any", "--vocab", &vocab, "--store"];
+    let rows = |args: &[&str]| {
+        let report = run_json(args);
+        let steps = report["store"]["steps"].as_array().unwrap().clone();
+        let rows: Vec<u64> = steps.iter().map(|step| step["rows"].as_u64().unwrap()).collect();
+        assert_eq!(steps.len(), 7, "none, the four that are published and two more: {report}");
+        assert!(rows.is_sorted_by(|more, fewer| more >= fewer), "{report}");
+        (report["store"]["states"].as_u64().unwrap(), rows)
+    };
+    let ((states, at_start), (more, along)) =
+        (rows(&args), rows(&[&args[..], &["--text", &text]].concat()));
+    assert!(states >= 1 && more > states && along[0] > at_start[0], "{states} {more}");
+    let shown = run(&args);
+    assert!(shown.contains("mask store: ") && shown.contains("distinct"), "{shown}");
+    check_refused(&["grammar", "stats", &grammar, "--store"], &["--vocab"]);
+    let limited = files.write("name.lark", "start: name \")\"\nname[max_tokens=3]: /[a-z]+/");
+    let limited = ["grammar", "stats", &limited, "--lexing", "any", "--vocab", &vocab, "--store"];
+    check_refused(&limited, &["limits on the tokens of lexemes"]);
+}
+
 #[test]
 fn a_compiled_grammar_is_asked_like_its_source() {
     let files = Files::new();

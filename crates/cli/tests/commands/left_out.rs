@@ -53,6 +53,16 @@ fn benches_are_refused() {
     assert!(run(&["--help"]).contains("not in this build"));
 }
 
+#[cfg(not(feature = "bench"))]
+#[test]
+fn rows_of_a_mask_store_are_refused() {
+    use crate::command::{check_refused, write};
+    let dir = tempfile::tempdir().unwrap();
+    let grammar = write(dir.path(), "sum.lark", "start: /[0-9]+/");
+    let words = ["this build has no mask store", "--features bench"];
+    check_refused(&["grammar", "stats", &grammar, "--vocab", "pieces.json", "--store"], &words);
+}
+
 #[cfg(not(feature = "demo"))]
 #[test]
 fn the_demo_is_refused() {

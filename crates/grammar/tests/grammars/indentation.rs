@@ -127,8 +127,11 @@ fn texts_and_masks_are_those_of_the_definition() {
     let slices = Arc::new(PreparedVocabulary::new(vocabulary.clone()));
     let walked = GrammarConstraint::by_walking(Arc::new(recognizer), slices.clone());
     let read = GrammarConstraint::new(walked.recognizer().clone(), slices.clone());
-    let stores = [Steps::NONE, Steps::ALL]
-        .map(|steps| MaskStore::new(walked.recognizer().clone(), &slices, steps));
+    let stores = (0..=Steps::MAX).map(|count| {
+        let steps = Steps::first(count);
+        MaskStore::new(walked.recognizer().clone(), &slices, steps).expect("it is read")
+    });
+    let stores: Vec<_> = stores.collect();
     // What closes whatever may be open, in few bytes: a text is live iff one of these completes it.
     let mut endings: Vec<Vec<u8>> = vec![Vec::new()];
     for length in 0..5 {

@@ -42,6 +42,11 @@ pub struct GrammarReport {
     pub step_us: Option<Percentiles>,
     /// Memory of a compiled grammar after its walks.
     pub bytes: Option<Percentiles>,
+    /// Masks of first walks that were found by walking the vocabulary; `None` where no case tells.
+    pub walked: Option<u64>,
+    /// Rows of a mask store after the walks of a grammar; `None` where masks come from elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Percentiles>,
     /// Times of copying a row.
     pub floor: Floor,
     /// Number of times that each text was followed.
@@ -122,6 +127,10 @@ impl GrammarReport {
             commit_us: column(|outcome| &outcome.commit_us),
             step_us: column(|outcome| &outcome.step_us),
             bytes: Percentiles::of(bytes.collect()),
+            walked: compiled()
+                .filter_map(|outcome| outcome.walked)
+                .fold(None, |all, walked| Some(all.unwrap_or(0) + walked)),
+            rows: Percentiles::of(compiled().filter_map(|of| Some(of.rows? as f64)).collect()),
             floor: Floor::measure(num_words),
             walks,
             machine: Machine::here(),

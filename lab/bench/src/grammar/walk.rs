@@ -45,6 +45,17 @@ pub trait Compile {
     /// Memory of a grammar now, without what all grammars over a vocabulary share.
     fn bytes(&self, constraint: &Self::Constraint) -> usize;
 
+    /// Number of masks until now that were found by walking the vocabulary, of all grammars over
+    /// it; `None` where that is not known, by default.
+    fn walked(&self, _constraint: &Self::Constraint) -> Option<u64> {
+        None
+    }
+
+    /// Rows of a mask store now; `None` where masks come from elsewhere, by default.
+    fn rows(&self, _constraint: &Self::Constraint) -> Option<usize> {
+        None
+    }
+
     /// The token that ends a text.
     fn end(&self) -> TokenId;
 }
@@ -76,6 +87,12 @@ pub struct CaseOutcome {
     pub step_us: Vec<f64>,
     /// Memory after all walks.
     pub bytes: usize,
+    /// Masks of the first walk that were found by walking the vocabulary, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub walked: Option<u64>,
+    /// Rows of a mask store after all walks, where masks come from one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
 }
 
 /// Outcome of a text.
@@ -130,6 +147,7 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
         let first = outcome.mask_us.len();
         let mut accepted = true;
         for nth in 0..walks.times.max(1) {
+            let walked_before = compile.walked(&constraint);
             let mut state = constraint.start();
             accepted = true;
             let tokens = text.tokens.iter().map(|&token| TokenId(token));
@@ -154,12 +172,17 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
                     break;
                 }
             }
+            if let (0, Some(before), Some(now)) = (nth, walked_before, compile.walked(&constraint))
+            {
+                *outcome.walked.get_or_insert(0) += now - before;
+            }
         }
         let steps = outcome.mask_us.len() - first;
         outcome.texts.push(TextOutcome { valid: text.valid, accepted, steps });
     }
     outcome.error = compile.stop(running).err().or(failed);
     outcome.bytes = compile.bytes(&constraint);
+    outcome.rows = compile.rows(&constraint);
     outcome
 }
 

@@ -5,12 +5,14 @@
 //!     --vocabulary mistral-7b-v0.1-vocab.json --ascii --json rows.json
 //! ```
 //!
+//! Steps 1 to 4 are those of V. Tran-Thien (2025), 5 and 6 what is left to future work there. With
+//! `--contexts`, rows are also counted for each pair of a state and a terminal before its lexeme.
+//!
 //! `--form terminals`, the default, counts the rows of an automaton that has each terminal's states
 //! side by side, as published by V. Tran-Thien (2025); `--form lexer` those of the positions of our
 //! own lexer that are reachable by one token from a position already found.
 #![expect(clippy::print_stdout, reason = "this is what the program is for")]
 
-mod long_steps;
 mod terminal_states;
 
 use std::collections::BTreeSet;
@@ -19,15 +21,16 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use long_steps::LongSteps;
-use palmette_core::{TokenId, VocabularyTrie};
+use palmette_core::VocabularyTrie;
 use palmette_grammar::{
-    LexerLimits, TerminalSet,
+    Grammar, LexerLimits, TerminalId, TerminalSet,
     engine::lexer::Lexer,
     frontends::lark::{self, LarkOptions},
 };
 use palmette_grammar_parser::ignored_terminals;
-use palmette_mask_store::{Interchange, LexemeAutomaton, Speller, Spellings, Steps, Streamliner};
+use palmette_mask_store::{
+    Interchange, Legality, LexemeAutomaton, RowCounts, Speller, Spellings, Steps, Streamliner,
+};
 use serde_json::json;
 use terminal_states::TerminalStates;
 
@@ -56,6 +59,9 @@ struct Options {
     /// How many positions of the lexer are counted at most; more is an error.
     #[arg(long, default_value_t = 20_000)]
     max_positions: usize,
+    /// Count rows by state and terminal before it too.
+    #[arg(long)]
+    contexts: bool,
     /// Where the numbers go as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -101,9 +107,7 @@ fn main() -> Result<()> {
     };
     println!("{} transitions, {:.2} s", stored.num_transitions, begun.elapsed().as_secs_f64());
     for set in Interchange::new(&grammar).sets() {
-        let name = |terminal: &palmette_grammar::TerminalId| {
-            grammar.terminals()[terminal.index()].name.clone()
-        };
+        let name = |terminal: &TerminalId| grammar.terminals()[terminal.index()].name.clone();
         println!("interchangeable: {}", set.iter().map(name).collect::<Vec<_>>().join(" "));
     }
     let mut steps = Vec::new();
@@ -111,22 +115,18 @@ fn main() -> Result<()> {
         "{:>5} {:>9} {:>9} {:>6} {:>8} {:>6} {:>8}",
         "step", "rows", "distinct", "p50", "mean", "max", "seconds"
     );
-    for step in 0..=4 {
+    for step in 0..=Steps::MAX {
         let begun = Instant::now();
         let streamliner = Streamliner::new(&grammar, Steps::first(step));
-        let long = (step > 2).then(|| LongSteps::new(&grammar, true, step > 3));
-        let streamlined = stored.rows.iter().map(|rows| {
-            let rows = streamliner.streamline(rows.clone());
-            long.as_ref().map_or_else(|| rows.clone(), |long| long.streamline(rows.clone()))
-        });
-        let streamlined: Vec<Spellings> = streamlined.collect();
-        let seconds = begun.elapsed().as_secs_f64();
-        steps.push(report(step, &streamlined, seconds));
+        let rows = stored.rows.iter().map(|rows| streamliner.streamline(rows.clone()));
+        let rows: Vec<Spellings> = rows.collect();
+        steps.push(report(step, &rows, begun.elapsed().as_secs_f64()));
     }
+    let contexts = options.contexts.then(|| count_contexts(&grammar, &stored));
     if let Some(path) = options.json {
         let report = json!({
             "states": stored.rows.len(), "tokens": tokens.num_ranks(),
-            "transitions": stored.num_transitions, "steps": steps,
+            "transitions": stored.num_transitions, "steps": steps, "contexts": contexts,
         });
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
     }
@@ -135,6 +135,8 @@ fn main() -> Result<()> {
 
 struct Stored {
     rows: Vec<Spellings>,
+    /// Terminals that the lexeme in progress can become, by state.
+    possible: Vec<Vec<TerminalId>>,
     num_transitions: usize,
 }
 
@@ -143,10 +145,11 @@ fn store<A: LexemeAutomaton>(
     automaton: &A,
     states: impl Iterator<Item = A::State>,
 ) -> Result<Stored> {
-    let mut stored = Stored { rows: Vec::new(), num_transitions: 0 };
+    let mut stored = Stored { rows: Vec::new(), possible: Vec::new(), num_transitions: 0 };
     for state in states {
         let (rows, num_transitions) = speller.spell(automaton, state)?;
         stored.rows.push(rows);
+        stored.possible.push(automaton.viable_terminals(state).iter().collect());
         stored.num_transitions += num_transitions;
     }
     Ok(stored)
@@ -183,17 +186,50 @@ fn positions(
 }
 
 fn report(step: usize, rows: &[Spellings], seconds: f64) -> serde_json::Value {
-    let mut counts: Vec<usize> = rows.iter().map(Spellings::len).collect();
-    counts.sort_unstable();
-    let total: usize = counts.iter().sum();
-    let sets: BTreeSet<(&[_], &[TokenId])> =
-        rows.iter().flatten().map(|(letters, tokens)| (&letters[..], &tokens[..])).collect();
-    let (p50, max) = (counts[counts.len() / 2], counts[counts.len() - 1]);
-    let mean = total as f64 / counts.len() as f64;
-    let distinct = sets.len();
+    let counts = RowCounts::new(rows);
+    let (total, distinct) = (counts.rows, counts.distinct);
+    let (p50, mean, max) = (counts.p50(), counts.mean(), counts.max());
     println!("{step:>5} {total:>9} {distinct:>9} {p50:>6} {mean:>8.1} {max:>6} {seconds:>8.2}");
     json!({
         "step": step, "rows": total, "distinct": distinct, "p50": p50, "mean": mean, "max": max,
-        "seconds": seconds, "rows_per_state": counts,
+        "seconds": seconds, "rows_per_state": counts.of_states,
     })
+}
+
+/// Rows of each pair of a state and a terminal that may come right before its lexeme: those of the
+/// state after the published steps, and those that are left where the pair is the key of a store.
+fn count_contexts(grammar: &Grammar, stored: &Stored) -> serde_json::Value {
+    let [four, five] = [4, 5].map(|count| Streamliner::new(grammar, Steps::first(count)));
+    let (legality, interchange) = (Legality::new(grammar), Interchange::new(grammar));
+    // One of each set that may stand for one another: the others have the same rows.
+    let terminals = (0..grammar.terminals().len() as u32).map(TerminalId);
+    let terminals = terminals.filter(|&one| interchange.representative(one) == one);
+    let terminals: Vec<TerminalId> = terminals.collect();
+    let begun = Instant::now();
+    let (mut alone, mut pairs) = (Vec::new(), Vec::new());
+    for (possible, rows) in stored.possible.iter().zip(&stored.rows) {
+        // Only the sequences are counted.
+        let rows: Spellings = rows.keys().map(|letters| (letters.clone(), Vec::new())).collect();
+        let of_state = four.streamline(rows.clone()).len();
+        let may_follow = |before: TerminalId| {
+            possible.iter().any(|&own| !legality.is_never_legal(&[before, own]))
+        };
+        for before in terminals.iter().copied().filter(|&before| may_follow(before)) {
+            alone.push(of_state);
+            pairs.push(five.streamline_after(Some(before), rows.clone()).len());
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let line = |name: &str, mut counts: Vec<usize>| {
+        counts.sort_unstable();
+        let (keys, rows) = (counts.len(), counts.iter().sum::<usize>());
+        let (p50, max) = (counts[keys / 2], counts[keys - 1]);
+        let mean = rows as f64 / keys as f64;
+        println!("{name}: {keys} keys, p50 {p50}, mean {mean:.1}, max {max} rows");
+        json!({"keys": keys, "rows": rows, "p50": p50, "mean": mean, "max": max})
+    };
+    let alone = line("a state, for each terminal before it", alone);
+    let pairs = line("a state and a terminal before it", pairs);
+    println!("{seconds:.2} s");
+    json!({"without": alone, "with": pairs, "seconds": seconds})
 }

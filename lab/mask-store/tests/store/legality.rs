@@ -10,11 +10,12 @@ use palmette_grammar::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Recognizer, RecognizerLimits,
     RecognizerScratch, Regex, Rule, Symbol, Terminal, TerminalId, TerminalKind,
 };
-use palmette_mask_store::{Interchange, Speller, Spellings, Steps, Streamliner, Successors};
+use palmette_grammar_parser::blocks::Letter;
+use palmette_mask_store::{
+    Interchange, Legality, Speller, Spellings, Step, Steps, Streamliner, Successors,
+};
 use palmette_testkit::grammar::generate::{text_grammar_of, vocabulary};
 use proptest::prelude::*;
-
-use crate::long_steps::{Legality, LongSteps};
 
 const TERMINALS: u32 = 3;
 const NONTERMINALS: u32 = 4;
@@ -87,7 +88,7 @@ proptest! {
             sequences(5).into_iter().filter(|word| is_prefix(&grammar, word)).collect();
         for next in sequences(2) {
             for terminal in (0..TERMINALS).map(TerminalId) {
-                let always = legality.is_always_legal(terminal, &next);
+                let always = legality.is_always_legal(&[terminal], &next);
                 if always {
                     for prefix in prefixes.iter().filter(|word| word.last() == Some(&terminal)) {
                         let word = [&prefix[..], &next].concat();
@@ -96,6 +97,27 @@ proptest! {
                 }
                 let explored = explore(&grammar, terminal, &next, 5);
                 prop_assert!(always || !explored, "{:?} after {:?} is not found", next, terminal);
+            }
+        }
+    }
+
+    /// The same after the terminals of a longer context.
+    #[test]
+    fn always_legal_after_a_context_is_legal_after_every_prefix_with_it(rules in any_rules()) {
+        let grammar = grammar(&rules);
+        let legality = Legality::new(&grammar);
+        let prefixes: Vec<_> =
+            sequences(5).into_iter().filter(|word| is_prefix(&grammar, word)).collect();
+        for next in sequences(2) {
+            for context in sequences(3) {
+                let always = legality.is_always_legal(&context, &next);
+                let shorter = legality.is_always_legal(&context[1..], &next);
+                let is_more = always || !shorter || legality.is_never_legal(&context);
+                prop_assert!(is_more, "{:?} after {:?}: its end tells more", next, context);
+                for prefix in prefixes.iter().filter(|word| always && word.ends_with(&context)) {
+                    let word = [&prefix[..], &next].concat();
+                    prop_assert!(is_prefix(&grammar, &word), "{:?} after {:?}", next, prefix);
+                }
             }
         }
     }
@@ -137,9 +159,9 @@ proptest! {
             ignored: recognizer.ignored(),
             indentation: None,
         };
-        let two = Streamliner::new(rules, Steps::ALL);
-        let long = [(true, false), (false, true), (true, true)]
-            .map(|(pairs, sequences)| LongSteps::new(rules, pairs, sequences));
+        let two = Streamliner::new(rules, Steps::first(2));
+        let long = Step::ALL[2..].iter().map(|&step| Steps::only(step)).chain([Steps::ALL]);
+        let long: Vec<_> = long.map(|steps| Streamliner::new(rules, steps)).collect();
         let mut scratch = RecognizerScratch::default();
         let mut position = recognizer.start().cloned();
         for choice in choices {
@@ -161,6 +183,42 @@ proptest! {
             }
             let token = *allowed.iter().nth(choice.index(allowed.len())).expect("below the count");
             position = recognizer.advance_all(at, texts.text(token), &mut scratch).expect("small");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Rows of a state whose lexeme comes after a terminal that is known.
+    #[test]
+    fn a_terminal_before_changes_no_token(rules in any_rules(), words in prop::collection::vec("[abc]{1,3}", 1..8)) {
+        let grammar = Arc::new(grammar(&rules));
+        let limits = RecognizerLimits::default();
+        let made = Recognizer::new(grammar, &limits, &mut Budget::unlimited());
+        let recognizer = made.expect("its terminals are letters");
+        let rules = recognizer.grammar();
+        let texts = Vocabulary::new(words.iter().map(Some), []).expect("no end");
+        let trie = VocabularyTrie::new(&texts);
+        let speller = Speller { tokens: &trie, ignored: recognizer.ignored(), indentation: None };
+        let steps = [Steps::first(2), Steps::first(4), Steps::only(Step::Context), Steps::ALL];
+        let streamliners = steps.map(|steps| Streamliner::new(rules, steps));
+        let mut scratch = RecognizerScratch::default();
+        for word in sequences(4) {
+            // A terminal is a letter, so the terminals of a text are its letters.
+            let text: Vec<u8> = word.iter().map(|terminal| b'a' + terminal.0 as u8).collect();
+            let Some(begin) = recognizer.start() else { break };
+            let Some(at) = recognizer.advance_all(begin, &text, &mut scratch).expect("small") else { continue };
+            let before = word.len().checked_sub(2).map(|last| word[last]);
+            for branch in at.branches() {
+                let (rows, _) = speller.spell(recognizer.lexer(), branch.lexer).expect("small");
+                let expected = tokens_of(&recognizer, branch, &rows);
+                for streamliner in &streamliners {
+                    let fewer = streamliner.streamline_after(before, rows.clone());
+                    prop_assert!(fewer.len() <= rows.len());
+                    prop_assert_eq!(&tokens_of(&recognizer, branch, &fewer), &expected, "{:?}", word);
+                }
+            }
         }
     }
 }
@@ -403,11 +461,11 @@ fn after_an_opening_one_anything_may_follow_but_not_after_a_closing_one() {
     let grammar = grammar(&[(0, vec![0, TERMINALS, 1]), (0, vec![])]);
     let legality = Legality::new(&grammar);
     let (a, b, c) = (TerminalId(0), TerminalId(1), TerminalId(2));
-    assert!(legality.is_always_legal(a, &[a]));
-    assert!(legality.is_always_legal(a, &[b]));
-    assert!(legality.is_always_legal(a, &[a, b, b]));
-    assert!(!legality.is_always_legal(b, &[b]));
-    assert!(!legality.is_always_legal(b, &[a]));
+    assert!(legality.is_always_legal(&[a], &[a]));
+    assert!(legality.is_always_legal(&[a], &[b]));
+    assert!(legality.is_always_legal(&[a], &[a, b, b]));
+    assert!(!legality.is_always_legal(&[b], &[b]));
+    assert!(!legality.is_always_legal(&[b], &[a]));
     assert!(legality.is_never_legal(&[b, a]));
     assert!(!legality.is_never_legal(&[a, a, b, b]));
     assert!(legality.is_never_legal(&[c]));
@@ -436,4 +494,45 @@ fn interchangeable_is_more_than_swappable() {
     assert_eq!(Interchange::new(&grammar(&rules)).sets(), [ids(&[0, 1])]);
     let rules = [(0, vec![0, 0]), (0, vec![1, 1])];
     assert_eq!(Interchange::new(&grammar(&rules)).sets(), Vec::<Vec<TerminalId>>::new());
+}
+
+/// `s: a x | b y`, `x: c a | c b`, `y: c a`: after `a c` both may come, after `b c` one, and after
+/// `c` alone nothing is known.
+#[test]
+fn two_terminals_before_tell_more_than_one() {
+    let n = |nonterminal: u32| TERMINALS + nonterminal;
+    let rules = [
+        (0, vec![0, n(1)]),
+        (0, vec![1, n(2)]),
+        (1, vec![2, n(3)]),
+        (2, vec![2, 0]),
+        (3, vec![0]),
+        (3, vec![1]),
+    ];
+    let legality = Legality::new(&grammar(&rules));
+    let (a, b, c) = (TerminalId(0), TerminalId(1), TerminalId(2));
+    assert!(legality.is_always_legal(&[c], &[a]));
+    assert!(!legality.is_always_legal(&[c], &[b]));
+    assert!(legality.is_always_legal(&[a, c], &[b]));
+    assert!(!legality.is_always_legal(&[b, c], &[b]));
+    assert!(legality.is_never_legal(&[b, c, b]));
+}
+
+/// `s: c x b | a c b`, `x: a | b`: after `c`, `a b` and `b b` are legal on the same stacks, `b` is
+/// on more.
+#[test]
+fn rows_that_the_same_stacks_accept_become_one() {
+    let n = |nonterminal: u32| TERMINALS + nonterminal;
+    let rules = [(0, vec![2, n(1), 1]), (0, vec![0, 2, 1]), (1, vec![0]), (1, vec![1])];
+    let grammar = grammar(&rules);
+    let row = |terminals: &[u32], token: u32| -> (Vec<Letter>, Vec<TokenId>) {
+        let letters = terminals.iter().map(|&terminal| Letter::of(TerminalId(terminal)));
+        (letters.collect(), vec![TokenId(token)])
+    };
+    let rows = [row(&[2, 0, 1], 7), row(&[2, 1, 1], 3), row(&[2, 1], 5)];
+    let joint = Streamliner::new(&grammar, Steps::only(Step::Joint));
+    let fewer = joint.streamline(Spellings::from(rows));
+    let (both, _) = row(&[2, 0, 1], 0);
+    let expected = [(both, vec![TokenId(3), TokenId(7)]), row(&[2, 1], 5)];
+    assert_eq!(fewer, Spellings::from(expected));
 }

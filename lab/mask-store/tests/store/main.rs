@@ -1,6 +1,5 @@
 //! The mask store and its streamlining against the definition, executed.
 
+mod constraint;
 mod legality;
-#[path = "../../examples/streamline/long_steps/mod.rs"]
-mod long_steps;
 mod masks;

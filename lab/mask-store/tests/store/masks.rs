@@ -9,7 +9,7 @@ use palmette_grammar::{
     Lexing, PreparedVocabulary, Recognizer, RecognizerLimits, Regex, Symbol, Terminal,
     TerminalKind, engine::glr::ParserScratch,
 };
-use palmette_mask_store::{MaskStore, Steps};
+use palmette_mask_store::{MaskStore, Step, Steps};
 use palmette_testkit::grammar::{
     TextOracle,
     generate::{ALPHABET, over_alphabet, text_grammar_of, vocabulary},
@@ -39,7 +39,7 @@ fn try_walked(grammar: &Grammar, tokens: &[Vec<u8>]) -> Option<GrammarConstraint
 
 /// A store over the vocabulary of a constraint.
 fn store(of: &GrammarConstraint, steps: Steps) -> MaskStore {
-    MaskStore::new(of.recognizer().clone(), of.prepared_vocabulary(), steps)
+    MaskStore::new(of.recognizer().clone(), of.prepared_vocabulary(), steps).expect("it is read")
 }
 
 /// The store's mask of a state, with the tokens that end a text.
@@ -59,11 +59,11 @@ fn mask(constraint: &GrammarConstraint, state: &GrammarState) -> TokenMask {
     mask
 }
 
-/// No step, each alone, and both.
+/// No step, each alone, the published ones, and all.
 fn all_steps() -> Vec<Steps> {
-    let none = Steps::NONE;
-    let alone = [Steps { interchange: true, ..none }, Steps { successors: true, ..none }];
-    [none].into_iter().chain(alone).chain([Steps::ALL]).collect()
+    let alone = Step::ALL.into_iter().map(Steps::only);
+    let together = [Steps::NONE, Steps::first(2), Steps::first(Steps::NUM_PUBLISHED), Steps::ALL];
+    together.into_iter().chain(alone).collect()
 }
 
 proptest! {

@@ -13,6 +13,7 @@ mod reading;
 mod refused_member;
 mod schema_option;
 mod stats;
+mod store_rows;
 mod syntax;
 
 use clap::Subcommand;
@@ -44,6 +45,7 @@ Examples:
   palmette grammar mask answer.json --catalog shop=shop.palm --filter shop='{\"match\": {\"brand\": \"Fernhollow\"}}'
   palmette grammar check quote.json --document doc=page1.txt --document doc=page2.txt --text answer.txt
   palmette grammar stats python.lark --start file_input
+  palmette grammar stats python.lark --start file_input --vocab o200k_base --text a.py --store
   palmette grammar compile schema.json --vocab o200k_base --ahead -o schema.pmg";
 
 pub(crate) fn run(command: &GrammarCommand) -> anyhow::Result<()> {

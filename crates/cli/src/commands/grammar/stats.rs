@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::ahead::{Ahead, AheadArgs};
 use super::drawing::dot;
 use super::loading::{GrammarFileArgs, Warning};
+use super::store_rows::StoreRows;
 use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{bytes, grouped, print, print_json};
 
@@ -41,6 +42,10 @@ pub(crate) struct StatsArgs {
     /// that leads to it, an ellipse the tokens that these states are sure of
     #[arg(long, value_name = "FILE", requires = "vocab")]
     dot: Option<PathBuf>,
+    /// With --vocab: count the rows of a mask store at the states of the lexer that the texts
+    /// visit, after each step that makes them fewer (in builds with `--features bench`)
+    #[arg(long, requires = "vocab")]
+    store: bool,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -67,6 +72,8 @@ struct Report {
     masks: Option<Masks>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<Ahead>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<StoreRows>,
 }
 
 /// Different masks along the texts, and what was found out for them.
@@ -86,6 +93,9 @@ struct Masks {
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     let named = args.vocab.is_some() || !args.ahead.is_wanted();
     ensure!(named, "--ahead finds out masks over a vocabulary: add --vocab");
+    if args.store {
+        StoreRows::check_build()?;
+    }
     let began = Instant::now();
     let (grammar, warnings) = args.grammar.parse()?;
     args.grammar.show(&warnings, args.json);
@@ -105,7 +115,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
             recognizer.advance_all(start, text, &mut scratch)?;
         }
     }
-    let (mut described, mut masks, mut ahead) = (None, None, None);
+    let (mut described, mut masks, mut ahead, mut store) = (None, None, None, None);
     if let Some(vocab) = &args.vocab {
         let loaded = args.vocabulary.load(vocab, args.json)?;
         described = Some(Description::of(&loaded));
@@ -116,6 +126,11 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
             let drawn = dot(&recognizer, &graph);
             std::fs::write(path, drawn)
                 .with_context(|| format!("--dot {}: cannot be written", path.display()))?;
+        }
+        if args.store {
+            let constraint =
+                GrammarConstraint::by_walking(Arc::clone(&recognizer), Arc::clone(&slices));
+            store = Some(StoreRows::along(&constraint, &slices, &texts)?);
         }
         ahead = args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?;
     }
@@ -136,6 +151,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         compile_ms,
         masks,
         ahead,
+        store,
     };
     if args.json { print_json(&report) } else { print(&text(&report)) }
 }
@@ -180,12 +196,13 @@ fn text(report: &Report) -> String {
         )
     });
     let ahead = report.ahead.as_ref().map_or(String::new(), Ahead::text);
+    let store = report.store.as_ref().map_or(String::new(), StoreRows::text);
     format!(
         "grammar: {} terminals, {} nonterminals, {} rules\n\
          parser: {} states, {} conflicts\n\
          lexer: {} states, {} transitions, {} expressions\n\
          memory: {}\n\
-         {masks}{ahead}read in {:.2} ms, compiled in {:.2} ms",
+         {masks}{store}{ahead}read in {:.2} ms, compiled in {:.2} ms",
         count(report.terminals),
         count(report.nonterminals),
         count(report.rules),

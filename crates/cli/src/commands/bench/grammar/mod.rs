@@ -1,6 +1,7 @@
 //! `palmette bench grammar`: correctness and speed of grammars over a vocabulary.
 
 mod peers;
+mod store;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,6 +26,7 @@ use palmette_grammar::{
 use palmette_vocabulary::LoadedVocabulary;
 use peers::{PeerArgs, PeerReport};
 use serde::Serialize;
+use store::{StepRange, StoreCompiler, StoreReport};
 
 use crate::commands::grammar::{ReadingArgs, Syntax};
 use crate::commands::vocabulary::VocabularyOptions;
@@ -60,9 +62,14 @@ pub(crate) struct GrammarArgs {
     vocab: String,
     #[command(flatten)]
     vocabulary: VocabularyOptions,
-    /// Source of masks
+    /// Source of masks; a mask store stands beside the automaton, once for each of --steps
     #[arg(long, value_name = "ENGINE", default_value = "automaton")]
     engine: Engine,
+    /// Steps by which a mask store's rows are made fewer: so many of the first, or each number from
+    /// A to B. Steps 1 to 4 are published, 5 and 6 experiments; rows are made when a mask first
+    /// needs them [default: 0..4]
+    #[arg(long, value_name = "N|A..B")]
+    steps: Option<StepRange>,
     /// Work that a mask may take; one that takes more is an error, and its text is refused
     /// [default: any]
     #[arg(long, value_name = "STEPS", hide_default_value = true, default_value_t = u64::MAX)]
@@ -106,6 +113,7 @@ Examples:
   palmette bench grammar --schemas jsonschemabench.jsonl.xz
   palmette bench grammar --schemas schemas.jsonl --vocab tokenizer.json --walks 1 --json
   palmette bench grammar --grammar json.lark --text a.json --text b.json
+  palmette bench grammar --grammar python.lark --start file_input --text a.py --engine store --steps 0..4
   palmette bench grammar --cases cases.jsonl --peers lab/peers/bin --walks 1 --ahead-as glrmask
   palmette bench grammar --cases cases.jsonl --peers lab/peers/bin --peer \
       \"xgrammar=venv/bin/python lab/peers/grammar/xgrammar_worker.py --vocab vocabulary.json\"";
@@ -117,13 +125,23 @@ enum Engine {
     Automaton,
     /// The vocabulary's trie, walked for each mask
     Walk,
+    /// The sequences of terminals that tokens spell, each asked of the parser; not for grammars
+    /// with contextual lexing, distinct names, sets or limits on tokens
+    Store,
 }
 
 pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     ensure!(args.walks > 0, "--walks is 0; a text is followed at least once");
+    let steps = args.store_steps()?;
     let walks = Walks { times: args.walks, pace: Duration::from_millis(args.pace) };
     let ahead = Duration::from_millis(args.ahead);
     let others = args.peers.find(&args.vocab, ahead, walks)?;
+    for name in steps.iter().flatten().map(|&steps| store::name(steps)) {
+        ensure!(
+            others.iter().all(|peer| peer.name != name),
+            "--peer {name}: a mask store of --steps is called so; give it another name"
+        );
+    }
     if let Some(name) = &args.ahead_as {
         let names: Vec<&str> = others.iter().map(|peer| &*peer.name).collect();
         ensure!(
@@ -154,29 +172,85 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     };
     let goes_on = !walks.pace.is_zero();
     let compiler = Compiler { reading, engine, mask_steps, ahead, goes_on, vocabulary, end };
-    let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
-    let mut outcomes: Vec<CaseOutcome> = Vec::with_capacity(cases.len());
-    for case in &cases {
-        let outcome = walk(&compiler, case, walks);
-        if args.lines {
-            let mut out = std::io::stdout().lock();
-            serde_json::to_writer(&mut out, &outcome)?;
-            writeln!(out)?;
-        } else {
-            outcomes.push(outcome);
-        }
-        bar.inc(1);
+    if let (true, Some(&[steps])) = (args.lines, steps.as_deref()) {
+        let compiler = StoreCompiler { compiler: &compiler, steps };
+        return print_lines(&compiler, &cases, walks);
     }
-    bar.finish_and_clear();
     if args.lines {
-        return Ok(());
+        return print_lines(&compiler, &cases, walks);
     }
+    let outcomes = follow(&compiler, &cases, walks, "grammars", args.json);
     let num_words = mask::num_words(compiler.vocabulary.vocabulary().num_tokens());
     args.peers.keep_own(&outcomes)?;
     let own = GrammarReport::new(&outcomes, args.walks, num_words);
+    let mut stores = Vec::new();
+    for steps in steps.into_iter().flatten() {
+        let name = store::name(steps);
+        let outcomes =
+            follow(&StoreCompiler { compiler: &compiler, steps }, &cases, walks, &name, args.json);
+        args.peers.keep(&name, &outcomes)?;
+        stores.push(StoreReport {
+            steps,
+            report: GrammarReport::new(&outcomes, args.walks, num_words),
+        });
+    }
     let peers = peers.into_iter().map(|peer| peer.report(args.walks, num_words)).collect();
-    let report = Report { own, peers };
+    let report = Report { own, stores, peers };
     if args.json { print_json(&report) } else { print(&report.text()) }
+}
+
+impl GrammarArgs {
+    /// The numbers of steps of the mask stores that are asked for; `None` for another engine.
+    fn store_steps(&self) -> anyhow::Result<Option<Vec<usize>>> {
+        if !matches!(self.engine, Engine::Store) {
+            ensure!(
+                self.steps.is_none(),
+                "--steps are those of a mask store; add --engine store, or leave them out"
+            );
+            return Ok(None);
+        }
+        ensure!(
+            self.mask_steps == u64::MAX,
+            "--mask-steps: the masks of a mask store have no budget; leave it out, or take another --engine"
+        );
+        let steps = self.steps.clone().unwrap_or_default().numbers();
+        ensure!(
+            !self.lines || steps.len() == 1,
+            "--lines are those of one mask store; say which by one number, as in --steps {}",
+            steps.last().copied().unwrap_or_default()
+        );
+        Ok(Some(steps))
+    }
+}
+
+/// Follows all cases.
+fn follow(
+    compiler: &impl Compile,
+    cases: &[GrammarCase],
+    walks: Walks,
+    name: &str,
+    quiet: bool,
+) -> Vec<CaseOutcome> {
+    let bar = progress_bar(cases.len(), name, quiet);
+    let outcomes = cases.iter().map(|case| {
+        let outcome = walk(compiler, case, walks);
+        bar.inc(1);
+        outcome
+    });
+    let outcomes = outcomes.collect();
+    bar.finish_and_clear();
+    outcomes
+}
+
+/// Follows the cases and prints a line for each as it comes.
+fn print_lines(compiler: &impl Compile, cases: &[GrammarCase], walks: Walks) -> anyhow::Result<()> {
+    for case in cases {
+        let outcome = walk(compiler, case, walks);
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer(&mut out, &outcome)?;
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 /// Report that is printed.
@@ -185,15 +259,20 @@ struct Report {
     #[serde(flatten)]
     own: GrammarReport,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    stores: Vec<StoreReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     peers: Vec<PeerReport>,
 }
 
 impl Report {
     fn text(&self) -> String {
-        let Self { own, peers } = self;
-        match peers.is_empty() {
+        let Self { own, stores, peers } = self;
+        let stores = stores.iter().map(|of| (store::name(of.steps), &of.report));
+        let peers = peers.iter().map(|peer| (peer.engine.clone(), &peer.report));
+        let others: Vec<(String, &GrammarReport)> = stores.chain(peers).collect();
+        match others.is_empty() {
             true => text(own),
-            false => format!("{}\n\n{}", text(own), peers::text(own, peers)),
+            false => format!("{}\n\n{}", text(own), peers::text(own, &others)),
         }
     }
 }
@@ -284,11 +363,9 @@ struct Compiler {
     end: TokenId,
 }
 
-impl Compile for Compiler {
-    type Constraint = GrammarConstraint;
-    type Running = Option<BackgroundPrecompute>;
-
-    fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
+impl Compiler {
+    /// Lexer and parser of a case's grammar.
+    fn recognizer(&self, case: &GrammarCase) -> Result<Arc<Recognizer>, String> {
         let mut syntaxes = Syntax::value_variants().iter().copied();
         let syntax = syntaxes.find(|syntax| syntax.name() == case.kind).ok_or_else(|| {
             let kind = &case.kind;
@@ -303,10 +380,20 @@ impl Compile for Compiler {
         let grammar = grammar.map_err(|error| error.to_string())?;
         let limits = RecognizerLimits::default();
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
-        let recognizer = recognizer.map_err(|error| error.to_string())?;
-        let (recognizer, vocabulary) = (Arc::new(recognizer), Arc::clone(&self.vocabulary));
+        recognizer.map(Arc::new).map_err(|error| error.to_string())
+    }
+}
+
+impl Compile for Compiler {
+    type Constraint = GrammarConstraint;
+    type Running = Option<BackgroundPrecompute>;
+
+    fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
+        let recognizer = self.recognizer(case)?;
+        let vocabulary = Arc::clone(&self.vocabulary);
         let grammar = match self.engine {
-            Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
+            // A store stands beside the automaton.
+            Engine::Automaton | Engine::Store => GrammarConstraint::new(recognizer, vocabulary),
             Engine::Walk => GrammarConstraint::by_walking(recognizer, vocabulary),
         };
         grammar.check_token_limits().map_err(|error| error.to_string())?;
@@ -341,6 +428,10 @@ impl Compile for Compiler {
 
     fn bytes(&self, constraint: &GrammarConstraint) -> usize {
         constraint.bytes()
+    }
+
+    fn walked(&self, constraint: &GrammarConstraint) -> Option<u64> {
+        Some(constraint.prepared_vocabulary().walks())
     }
 
     fn end(&self) -> TokenId {
@@ -406,6 +497,14 @@ fn text(report: &GrammarReport) -> String {
         &format!("\n{}", table(&["", " p50", " p90", " p99", " p99.9", " p99.99", " max"], &rows));
     for reason in &report.unsupported_reasons {
         text += &format!("\n{} not compiled: {}", count(reason.cases), reason.reason);
+    }
+    if let Some(walked @ 1..) = report.walked {
+        let masks = report.mask_us_cold.map_or(0, |masks| masks.count);
+        text += &format!(
+            "\n{} of {} masks of the first walks found by walking the vocabulary",
+            grouped(walked),
+            count(masks)
+        );
     }
     let cpu = report.machine.cpu.as_deref().unwrap_or("an unknown processor");
     let Floor { row_bytes, hot_us, cold_us } = report.floor;

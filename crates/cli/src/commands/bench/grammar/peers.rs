@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use palmette_bench::grammar::{CaseOutcome, GrammarCase, GrammarReport, Peer, Percentiles, Walks};
+use palmette_bench::grammar::{
+    CaseOutcome, GrammarCase, GrammarReport, Peer, Percentiles, Reason, Walks,
+};
 use serde::Serialize;
 
-use crate::output::{grouped, progress_bar, table};
+use crate::output::{bytes, grouped, progress_bar, table};
 
 /// Options of other engines that follow the same texts.
 #[derive(Debug, Args)]
@@ -36,9 +38,9 @@ pub(super) struct PeerArgs {
 /// A peer's report.
 #[derive(Debug, Serialize)]
 pub(super) struct PeerReport {
-    engine: String,
+    pub(super) engine: String,
     #[serde(flatten)]
-    report: GrammarReport,
+    pub(super) report: GrammarReport,
 }
 
 /// Outcomes of a peer's cases.
@@ -143,7 +145,8 @@ impl PeerArgs {
         Ok(found)
     }
 
-    fn keep(&self, name: &str, outcomes: &[CaseOutcome]) -> anyhow::Result<()> {
+    /// Keeps an engine's lines, if that was asked for.
+    pub(super) fn keep(&self, name: &str, outcomes: &[CaseOutcome]) -> anyhow::Result<()> {
         let Some(folder) = &self.keep_lines else { return Ok(()) };
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let path = folder.join(format!("{name}.jsonl"));
@@ -155,8 +158,8 @@ impl PeerArgs {
 /// Name of palmette itself among its peers.
 const OWN: &str = "palmette";
 
-/// All engines, a row each.
-pub(super) fn text(own: &GrammarReport, peers: &[PeerReport]) -> String {
+/// All engines, a row each, and why grammars of the others are not compiled.
+pub(super) fn text(own: &GrammarReport, others: &[(String, &GrammarReport)]) -> String {
     let row = |name: &str, report: &GrammarReport| {
         let count =
             |part: usize, of: usize| format!("{} of {}", grouped(part as u64), grouped(of as u64));
@@ -177,10 +180,13 @@ pub(super) fn text(own: &GrammarReport, peers: &[PeerReport]) -> String {
             pick(report.mask_us_cold, tail),
             pick(report.mask_us, tail),
             pick(report.commit_us, |at| vec![at.p50, at.p999]),
+            report.walked.map_or_else(|| "-".to_owned(), grouped),
+            sizes(report.bytes, |size| bytes(size as usize)),
+            sizes(report.rows, |rows| grouped(rows as u64)),
         ]
     };
     let mut rows = vec![row(OWN, own)];
-    rows.extend(peers.iter().map(|peer| row(&peer.engine, &peer.report)));
+    rows.extend(others.iter().map(|(name, report)| row(name, report)));
     let heads = [
         "",
         " compiled",
@@ -190,8 +196,22 @@ pub(super) fn text(own: &GrammarReport, peers: &[PeerReport]) -> String {
         " first walk us p50 / p99 / p99.9 / max",
         " mask us p50 / p99 / p99.9 / max",
         " commit us p50 / p99.9",
+        " walked",
+        " memory p50 / max",
+        " rows p50 / max",
     ];
-    table(&heads, &rows)
+    let mut text = table(&heads, &rows);
+    for (name, report) in others {
+        for Reason { cases, reason } in &report.unsupported_reasons {
+            text += &format!("\n{name}: {} not compiled: {reason}", grouped(*cases as u64));
+        }
+    }
+    text
+}
+
+/// The median and the greatest of some sizes, or a dash.
+fn sizes(figure: Option<Percentiles>, show: impl Fn(f64) -> String) -> String {
+    figure.map_or_else(|| "-".to_owned(), |at| format!("{} / {}", show(at.p50), show(at.max)))
 }
 
 fn write_lines(file: &File, lines: &[impl Serialize]) -> anyhow::Result<()> {

@@ -1,10 +1,10 @@
-//! What each symbol can read of a sequence of terminals: the rules intersected with a small
-//! automaton.
+//! Reading of a sequence of terminals, by symbol: the rules intersected with a small automaton.
 
-use palmette_grammar::TerminalId;
-use palmette_mask_store::Rules;
+use palmette_grammar_parser::TerminalId;
 
-/// For each symbol a relation between the positions of a sequence: from which to which it can lead.
+use super::rules::Rules;
+
+/// Relations between the positions of a sequence, by symbol: from which to which it can lead.
 ///
 /// Position `i` is before the `i`-th terminal. The relation of a terminal is where the automaton
 /// moves on it; that of a nonterminal is the union over its rules of the products of their bodies,
@@ -14,11 +14,14 @@ pub(super) struct Reading {
     num_positions: usize,
     /// Bit `j` of row `symbol * num_positions + i`: symbol leads from `i` to `j`.
     rows: Vec<u64>,
-    /// Where one gets to from each position by reading nothing.
+    /// Positions that are reached from each by reading nothing, as bits.
     skips: Vec<u64>,
 }
 
 impl Reading {
+    /// The most terminals of a sequence: its positions are bits.
+    pub(super) const MAX_TERMINALS: usize = 63;
+
     /// The automaton of Σ*·`terminals`·Σ*. `optional` may be read as if it were not there,
     /// `invisible` are read as the empty text.
     pub(super) fn infix(
@@ -53,29 +56,40 @@ impl Reading {
         reading
     }
 
-    /// Whether the symbol of this index leads from one position to another.
+    /// True when the symbol of this index leads from one position to another.
     pub(super) fn reads(&self, symbol: usize, from: usize, to: usize) -> bool {
         self.rows[symbol * self.num_positions + from] & (1 << to) != 0
     }
 
     /// The positions to which these symbols, one after another, lead from `from`, as bits.
     pub(super) fn read_all(&self, from: usize, symbols: impl Iterator<Item = usize>) -> u64 {
-        let mut reached = self.skips[from];
-        for symbol in symbols {
-            let row = symbol * self.num_positions;
-            let (mut next, mut left) = (0, reached);
-            while left != 0 {
-                next |= self.rows[row + left.trailing_zeros() as usize];
-                left &= left - 1;
-            }
-            reached = next;
+        self.read_from(self.skips[from], symbols)
+    }
+
+    /// The positions to which these symbols lead from any of some, as bits.
+    pub(super) fn read_from(&self, from: u64, mut symbols: impl Iterator<Item = usize>) -> u64 {
+        symbols
+            .try_fold(from, |reached, symbol| {
+                let next = self.read_one(reached, symbol);
+                if next == 0 { Err(()) } else { Ok(next) }
+            })
+            .unwrap_or(0)
+    }
+
+    /// The positions to which a symbol leads from any of some, as bits.
+    pub(super) fn read_one(&self, from: u64, symbol: usize) -> u64 {
+        let row = symbol * self.num_positions;
+        let (mut next, mut left) = (0, from);
+        while left != 0 {
+            next |= self.rows[row + left.trailing_zeros() as usize];
+            left &= left - 1;
         }
-        reached
+        next
     }
 
     fn new(rules: &Rules, terminals: &[TerminalId], optional: Option<TerminalId>) -> Self {
         let num_positions = terminals.len() + 1;
-        assert!(num_positions <= 64, "{} terminals at once", terminals.len());
+        assert!(terminals.len() <= Self::MAX_TERMINALS, "{} terminals at once", terminals.len());
         let mut skips = vec![0_u64; num_positions];
         for position in (0..num_positions).rev() {
             skips[position] |= 1 << position;
