@@ -88,8 +88,8 @@ impl JsonSchemaError {
         self.0.span
     }
 
-    /// The same without the place in the source text, for a schema that was put into text by others
-    /// than who wrote it.
+    /// This error without the place in the source text, for a schema that was put into text by
+    /// others than who wrote it.
     #[must_use]
     pub fn without_span(&self) -> Self {
         Self(Box::new(Inner { span: None, ..(*self.0).clone() }))

@@ -17,7 +17,7 @@ pub struct StructuralTagError {
 }
 
 impl StructuralTagError {
-    /// The same without the place in the source text, for a document that was put into text by
+    /// This error without the place in the source text, for a document that was put into text by
     /// others than who wrote it.
     #[must_use]
     pub fn without_span(&self) -> Self {

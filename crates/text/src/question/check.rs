@@ -237,7 +237,8 @@ impl CompletionQuestion {
         let prompts = check.prompts(completion);
         let (constraint, sources) = parts(check.grammar(text, None));
         let echo = completion.echo == Some(true);
-        // A prompt that is all of the answer is read, if not for its likelihoods. A search has none.
+        // A prompt that is all of the answer is read, if not for its likelihoods. A search has
+        // neither.
         let is_searched = text.use_beam_search == Some(true);
         let only_echo = (text.max_tokens == Some(0) && !is_searched).then_some(0);
         let spelled = SpelledMembers {

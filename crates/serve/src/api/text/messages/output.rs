@@ -82,8 +82,8 @@ impl Head {
     }
 
     /// A document with what is told of a text beside Anthropic's members: the way in which the rule
-    /// for its length held, the score of one that was searched, and members, where its grammar names
-    /// catalogs.
+    /// for its length held, the score of one that was searched, and members, where its grammar
+    /// names catalogs.
     pub(super) fn with_report(
         &self,
         mut document: Value,
