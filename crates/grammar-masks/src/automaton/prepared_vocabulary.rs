@@ -9,7 +9,7 @@ use palmette_grammar_regex::Askers;
 use palmette_grammar_regex::expressions::Horizon;
 
 use crate::residuals::Residuals;
-use crate::vocabulary::{NumberedTokens, Spellings, VocabularyFingerprint};
+use crate::vocabulary::{NameTokens, NumberedTokens, Spellings, VocabularyFingerprint};
 use crate::{Grammar, TokenPattern};
 
 /// Residuals that grammars share take at most this much memory, but for what one more mask adds.
@@ -22,6 +22,7 @@ pub struct PreparedVocabulary {
     spellings: Spellings,
     trie: VocabularyTrie,
     horizon: Horizon,
+    names: OnceLock<NameTokens>,
     fingerprint: OnceLock<VocabularyFingerprint>,
     residuals: OnceLock<RwLock<Arc<Residuals>>>,
     asking: Askers,
@@ -49,6 +50,7 @@ impl PreparedVocabulary {
             trie,
             vocabulary,
             spellings,
+            names: OnceLock::new(),
             fingerprint: OnceLock::new(),
             residuals: OnceLock::new(),
             asking: Askers::default(),
@@ -77,6 +79,11 @@ impl PreparedVocabulary {
     /// Horizon of the tokens.
     pub(crate) fn horizon(&self) -> Horizon {
         self.horizon
+    }
+
+    /// The tokens that begin names, found when they are first asked for.
+    pub fn name_tokens(&self) -> &NameTokens {
+        self.names.get_or_init(|| NameTokens::new(&self.vocabulary, &self.trie))
     }
 
     /// Counts a mask that was found by walking the trie.

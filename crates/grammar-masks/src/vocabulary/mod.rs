@@ -1,7 +1,9 @@
 //! Spellings of a vocabulary's tokens, and a hash of a vocabulary's contents.
 
 mod fingerprint;
+mod name_tokens;
 mod spellings;
 
 pub use fingerprint::VocabularyFingerprint;
+pub use name_tokens::NameTokens;
 pub use spellings::{NumberedTokens, Spellings};

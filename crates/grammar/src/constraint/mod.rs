@@ -2,6 +2,7 @@
 
 mod batch;
 mod binding;
+mod denied_names;
 mod dictionary;
 mod draft_tree;
 mod ending;
@@ -14,7 +15,6 @@ mod long_ways;
 mod mask_budget;
 mod mask_references;
 mod member_tokens;
-mod name_tokens;
 mod names;
 mod positions;
 mod precompute;
@@ -22,7 +22,7 @@ mod state;
 mod token_groups;
 mod token_limits;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use palmette_core::{
     CommitError, Constraint, Lengths, NUMBER_MARK, RollbackError, SequencePart, TokenId,
@@ -48,10 +48,10 @@ use palmette_grammar_parser::recognizer::{
 };
 
 use binding::{BoundSlots, ReducedGrammars};
+use denied_names::DeniedNames;
 use dictionary::MaskDictionary;
 use ending::{EndingScratch, SharedCompletions};
 use lexeme_rests::LexemeRests;
-use name_tokens::{DeniedNames, NameTokens};
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -80,8 +80,6 @@ pub struct GrammarConstraint {
     reduced: Arc<ReducedGrammars>,
     /// The most steps of a mask that is asked for without a budget.
     mask_steps: Option<u64>,
-    /// Tokens that may repeat a name, of a grammar with distinct names.
-    name_tokens: Arc<OnceLock<NameTokens>>,
     /// Ways to the end of a text, found out once one is asked for.
     endings: SharedCompletions,
     /// Tokens that lexemes in progress take to their end.
@@ -137,7 +135,7 @@ impl GrammarConstraint {
         vocabulary: Arc<PreparedVocabulary>,
         automaton: Option<Arc<MaskAutomaton>>,
     ) -> Self {
-        let (dictionary, name_tokens, reduced) = Default::default();
+        let (dictionary, reduced) = Default::default();
         let asks_for_tokens = recognizer.grammar().asks_for_tokens();
         let ends = vocabulary.vocabulary().ends().into();
         let (bound, mask_steps) = (BoundSlots::from_own_sets(&recognizer), None);
@@ -152,7 +150,6 @@ impl GrammarConstraint {
             bound,
             reduced,
             mask_steps,
-            name_tokens,
             endings,
             lexeme_rests,
         }

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use palmette_core::{TokenId, mask};
+use palmette_grammar_masks::vocabulary::NameTokens;
 use palmette_grammar_parser::names::{Names, Repeats};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
-use super::name_tokens::NameTokens;
 use super::{GrammarConstraint, GrammarScratch};
 
 impl GrammarConstraint {
@@ -41,7 +41,7 @@ impl GrammarConstraint {
         if !self.recognizer.names().is_active() {
             return Ok(Arc::default());
         }
-        scratch.denied_names.turn_to(&self.name_tokens);
+        scratch.denied_names.turn_to(&self.recognizer, &self.vocabulary);
         if let Some(known) = scratch.denied_names.get(position) {
             return Ok(Arc::clone(known));
         }
@@ -55,7 +55,7 @@ impl GrammarConstraint {
         position: &Position,
         scratch: &mut RecognizerScratch,
     ) -> Result<Vec<TokenId>, RecognizerError> {
-        let names = self.name_tokens.get_or_init(|| NameTokens::new(&self.vocabulary));
+        let names = self.vocabulary.name_tokens();
         let mut tokens = Vec::new();
         let (lexer, layer) = (self.recognizer.lexer(), self.recognizer.names());
         for branch in position.branches() {
