@@ -69,8 +69,12 @@ pub(crate) fn write_tensors(
         (tensor.name.as_str(), StoredTensor { shape: &tensor.shape, values, dtype })
     });
     let metadata = HashMap::from([(key.to_owned(), value.to_owned())]);
+    // What is written then is its owner's alone, and a server may run as somebody else.
+    let ordinary = File::create(path).and_then(|file| file.metadata());
+    let ordinary = ordinary.map_err(|error| TrainError::io(path, error))?.permissions();
     safetensors::serialize_to_file(stored, Some(metadata), path)
         .map_err(|error| TrainError::file(path, format!("cannot be written: {error}")))?;
+    fs::set_permissions(path, ordinary).map_err(|error| TrainError::io(path, error))?;
     sync(path)
 }
 
@@ -180,4 +184,22 @@ pub(crate) fn neighbour(path: &Path, suffix: &str) -> PathBuf {
 
 fn sync(path: &Path) -> Result<(), TrainError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(|error| TrainError::io(path, error))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn weights_may_be_read_by_whom_other_files_may() {
+        let dir = tempfile::tempdir().unwrap();
+        let [weights, other] = ["weights", "other"].map(|name| dir.path().join(name));
+        write_tensors(&weights, &[], &[], Dtype::F32, PYTORCH).unwrap();
+        fs::write(&other, "").unwrap();
+        let [weights, other] =
+            [weights, other].map(|path| fs::metadata(path).unwrap().permissions().mode());
+        assert_eq!(weights, other);
+    }
 }

@@ -265,6 +265,21 @@ async fn tools_are_called_whole_and_in_parts() {
     named["tool_choice"] = json!({"type": "function", "function": {"name": "look"}});
     let answer = writing.chat(named).await.ok();
     assert_eq!(answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "look");
+    // Calls that are whole within the tokens are calls, though more of them might have followed.
+    let mut several = asked.clone();
+    several["parallel_tool_calls"] = json!(true);
+    let mut first = None;
+    for tokens in 1..200 {
+        several["max_tokens"] = json!(tokens);
+        let answer = writing.chat(several.clone()).await;
+        if answer.status == StatusCode::OK {
+            first = Some(answer.ok());
+            break;
+        }
+    }
+    let choice = &first.expect("a call within 200 tokens")["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+    check_lamp(choice["message"]["tool_calls"][0]["function"]["arguments"].as_str().unwrap());
     // Words beside calls are whole wherever they are cut off.
     let mut words = asked.clone();
     words.as_object_mut().unwrap().extend(
@@ -687,10 +702,23 @@ async fn responses_are_chats_in_other_words() {
         (json!({"text": {"format": {"type": "xml"}}}), "text.format"),
         (json!({"tools": [{"type": "function"}]}), "tools"),
         (json!({"reasoning": {"effort": "much"}}), "reasoning.effort"),
+        (
+            json!({"tools": [{"type": "function", "name": "f", "parametrs": {}}]}),
+            "tools[0].parametrs",
+        ),
     ] {
         let (message, at) = respond(members.clone()).await.error(400, "invalid");
         assert!(at.starts_with(param), "{members}: {at}: {message}");
     }
+    let flat = json!({"type": "function", "name": "f", "parameters": {"type": "objekt"}});
+    let (message, _) = respond(json!({"tools": [flat]})).await.error(400, "invalid");
+    assert!(message.contains("\"/tools/0/parameters/type\""), "{message}");
+    let searched = respond(
+        json!({"use_beam_search": true, "best_of": 2, "temperature": 0, "max_output_tokens": 4}),
+    )
+    .await
+    .ok();
+    assert!(searched["score"].as_f64().is_some_and(|score| score < 0.0), "{searched}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

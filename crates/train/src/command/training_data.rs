@@ -79,7 +79,7 @@ impl<'a> TrainingData<'a> {
         let learnt = |(at, history): (usize, &TrainingHistory<'_>)| {
             let first = match history.is_question {
                 true => history.items.len() - 1,
-                false => usize::from(history.items.len() > 1),
+                false => 1,
             };
             (first..history.items.len()).map(move |place| (at, place))
         };

@@ -138,9 +138,18 @@ impl WrittenText {
         calls
     }
 
+    /// True where a whole call comes last.
+    fn ends_with_call(&self) -> bool {
+        let is_word =
+            |piece: &&Piece| !matches!(piece, Piece::Text(text) if text.trim_ascii().is_empty());
+        let last = self.pieces.iter().rev().find(is_word);
+        matches!(last, Some(Piece::CallEnd { is_whole: true }))
+    }
+
     /// The reason of the end, in a word of OpenAI's interface.
     fn finish_reason(&self) -> &'static str {
         match &self.ended.reason {
+            FinishReason::Length if self.ended.is_complete && self.ends_with_call() => "tool_calls",
             FinishReason::Length => "length",
             FinishReason::Cancelled => "cancelled",
             _ if self.calls().iter().any(|call| call.is_whole) => "tool_calls",

@@ -7,8 +7,8 @@ use palmette_core::{TokenId, Vocabulary};
 use palmette_text::engine::{EngineError, Update};
 use palmette_text::question::{Calling, FinishReport};
 use palmette_text::{
-    FinishReason, LogProbabilities, Member, Piece, TextCause, TextPiece, TextToken, ToolCallReader,
-    Usage,
+    FinishReason, LogProbabilities, Member, Piece, TextCause, TextEnd, TextPiece, TextToken,
+    ToolCallReader, Usage,
 };
 
 use super::request::{self, Answers};
@@ -85,6 +85,8 @@ pub(super) struct Reader {
     customs: Vec<String>,
     /// Calls that have begun.
     begun: usize,
+    /// True where a whole call came last.
+    is_after_call: bool,
     /// The call of a custom tool that is being read, and its arguments so far.
     custom: Option<(String, String)>,
 }
@@ -114,7 +116,7 @@ impl Reader {
     pub(super) fn new(calling: Option<&Calling>) -> Self {
         let calls = calling.map(Calling::reader);
         let customs = calling.map_or_else(Vec::new, |calling| calling.customs.clone());
-        Self { calls, customs, begun: 0, custom: None }
+        Self { calls, customs, begun: 0, is_after_call: false, custom: None }
     }
 
     /// Tokens of the reasoning among those that come next.
@@ -132,17 +134,29 @@ impl Reader {
         self.numbered(pieces)
     }
 
-    /// Text that was held back, and the name of the end.
-    pub(super) fn finish(&mut self, reason: &FinishReason) -> (Parts, FinishName) {
+    /// Text that was held back, and the name of the end. Calls that are whole are what was asked
+    /// for, though others might have followed.
+    pub(super) fn finish(&mut self, ended: &TextEnd) -> (Parts, FinishName) {
         let pieces = self.calls.take().map_or_else(Vec::new, ToolCallReader::finish);
         let pieces = self.numbered(pieces);
-        (pieces, finish_name(reason, self.begun > 0))
+        let name = match &ended.reason {
+            FinishReason::Length if ended.is_complete && self.is_after_call => {
+                FinishName::ToolCalls
+            }
+            reason => finish_name(reason, self.begun > 0),
+        };
+        (pieces, name)
     }
 
     fn numbered(&mut self, pieces: Vec<Piece>) -> Parts {
         let mut parts = Vec::with_capacity(pieces.len());
         for piece in pieces {
             self.begun += usize::from(matches!(piece, Piece::CallBegin { .. }));
+            self.is_after_call = match &piece {
+                Piece::CallEnd { is_whole } => *is_whole,
+                Piece::Text(text) => self.is_after_call && text.trim_ascii().is_empty(),
+                _ => false,
+            };
             let part = self.part(piece);
             parts.extend(part.map(|part| (self.begun.saturating_sub(1), part)));
         }
@@ -279,7 +293,7 @@ pub(super) async fn whole(
                 answer.add(reader.push(&text), id);
             }
             Update::End(ended, _) => {
-                let (parts, finish) = reader.finish(&ended.reason);
+                let (parts, finish) = reader.finish(&ended);
                 answer.add(parts, id);
                 answer.end = Some((finish, ended.usage));
                 answer.finish = FinishReport::of(&ended);

@@ -247,7 +247,7 @@ impl Events for ChatEvents {
             Update::End(ended, _) => {
                 // Tokens that ended the text were not told.
                 self.completion_tokens += ended.usage.completion_tokens - told;
-                let (pieces, finish) = reader.finish(&ended.reason);
+                let (pieces, finish) = reader.finish(&ended);
                 for (call, piece) in pieces {
                     let Some(delta) = self.delta(index, call, piece) else { continue };
                     self.push_delta(index, delta, None, out);

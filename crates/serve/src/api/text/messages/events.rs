@@ -108,7 +108,7 @@ impl Events for MessageEvents {
                 }
             }
             Update::End(ended, _) => {
-                let (parts, finish) = self.reader.finish(&ended.reason);
+                let (parts, finish) = self.reader.finish(&ended);
                 for (call, part) in parts {
                     self.part(call, part, out);
                 }

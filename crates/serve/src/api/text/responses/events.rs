@@ -31,8 +31,8 @@ pub(super) struct ResponseEvents {
     /// Tokens of the reasoning.
     reasoning_tokens: usize,
     end: Option<(&'static str, Usage)>,
-    /// The way in which the rule for its length held.
-    finish: Option<FinishReport>,
+    /// The way in which the rule for its length held, and the score of one that was searched.
+    report: (Option<FinishReport>, Option<f32>),
     /// Members of the catalogs that the grammar names.
     members: Vec<Member>,
 }
@@ -48,7 +48,7 @@ impl ResponseEvents {
     pub(super) fn new(head: Head, reader: Reader) -> Self {
         let (output, logprobs, members) = (Vec::new(), Vec::new(), Vec::new());
         let (number, reasoning_tokens) = (0, 0);
-        let (open, end, finish) = (None, None, None);
+        let (open, end, report) = (None, None, (None, None));
         Self {
             head,
             reader,
@@ -58,7 +58,7 @@ impl ResponseEvents {
             logprobs,
             reasoning_tokens,
             end,
-            finish,
+            report,
             members,
         }
     }
@@ -226,7 +226,7 @@ impl Events for ResponseEvents {
                 }
             }
             Update::End(ended, _) => {
-                let (parts, finish) = self.reader.finish(&ended.reason);
+                let (parts, finish) = self.reader.finish(&ended);
                 for (call, part) in parts {
                     self.part(call, part, &mut Vec::new(), out);
                 }
@@ -235,7 +235,7 @@ impl Events for ResponseEvents {
                     self.begin_item(Item::Message(String::new()), out);
                 }
                 self.end_item(status, out);
-                self.finish = FinishReport::of(&ended);
+                self.report = (FinishReport::of(&ended), ended.score);
                 self.members = ended.members;
                 self.end = Some((status, ended.usage));
             }
@@ -252,7 +252,7 @@ impl Events for ResponseEvents {
         let usage = Some((usage, self.reasoning_tokens));
         let document = self.head.document(status, &self.output, usage);
         let members = std::mem::take(&mut self.members);
-        let document = self.head.with_members(document, self.finish, members);
+        let document = self.head.with_report(document, self.report, members);
         self.tell(&format!("response.{status}"), json!({"response": document}), out);
     }
 

@@ -83,8 +83,30 @@ fn refuse_what_is_stored(own: &ResponseMembers, faults: &mut Faults) {
     }
 }
 
-/// A problem of a chat by the members of a response.
-pub(super) fn renamed(problem: Problem) -> Problem {
+/// Numbers of the tools whose definition stands beside their type, each with the member that chats
+/// have it in.
+pub(super) fn flat_tools(own: &ResponseMembers) -> Vec<(usize, String)> {
+    let flat = |(number, tool): (usize, &Value)| Some((number, flat_kind(tool)?.to_owned()));
+    own.tools.iter().flatten().enumerate().filter_map(flat).collect()
+}
+
+/// The type of a tool whose definition stands beside it.
+fn flat_kind(tool: &Value) -> Option<&str> {
+    let kind = tool["type"].as_str().filter(|kind| ["function", "custom"].contains(kind))?;
+    tool.get(kind).is_none().then_some(kind)
+}
+
+/// A problem of a chat by the members of a response, some of whose tools are flat.
+pub(super) fn renamed(mut problem: Problem, flat: &[(usize, String)]) -> Problem {
+    // A compiler's message has the place within the tools as well.
+    for (number, kind) in flat {
+        let (of_chat, own) = (format!("/tools/{number}/{kind}"), format!("/tools/{number}"));
+        let faults = problem.errors.iter_mut();
+        let texts = faults.flat_map(|fault| [&mut fault.pointer, &mut fault.detail]);
+        for text in texts.chain([&mut problem.detail]) {
+            *text = text.replace(&of_chat, &own);
+        }
+    }
     blocks::renamed(problem, |pointer| {
         let names = [
             ("/messages", "/input"),
@@ -100,10 +122,7 @@ pub(super) fn renamed(problem: Problem) -> Problem {
 
 /// A tool whose definition stands beside its type, in the place that chats have for it.
 fn tool(tool: Value) -> Value {
-    let kind = tool["type"].as_str().unwrap_or_default().to_owned();
-    if !["function", "custom"].contains(&kind.as_str()) || tool.get(&kind).is_some() {
-        return tool;
-    }
+    let Some(kind) = flat_kind(&tool).map(str::to_owned) else { return tool };
     let Value::Object(object) = tool else { return tool };
     let inner: Map<String, Value> = object.into_iter().filter(|(name, _)| name != "type").collect();
     Value::Object(Map::from_iter([

@@ -54,11 +54,12 @@ pub(crate) async fn respond(
     let served = table.text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
     let mut said = output::said(&own, &text);
+    let flat = input::flat_tools(&own);
     let chat = input::chat(own, text).map_err(Problem::of_faults)?;
     let question = prepared((&table, &served), until, move |served, settings, is_gone| {
         chat.check(served.model(), settings, is_gone)
     });
-    let question = question.await.map_err(input::renamed)?;
+    let question = question.await.map_err(|problem| input::renamed(problem, &flat))?;
     let answers = submit(&app, &served, &question)?;
     let CheckedText { requests, calling, warnings, sources, .. } = question;
     let prompt_tokens = requests.iter().map(|request| request.prompt.len()).sum();

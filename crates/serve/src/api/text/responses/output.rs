@@ -127,19 +127,23 @@ impl Head {
             });
         }
         let document = self.document(status, &output, Some((usage, written.reasoning_tokens)));
-        self.with_members(document, written.finish, written.members)
+        self.with_report(document, (written.finish, written.score), written.members)
     }
 
-    /// A document with what is told of a text that has a grammar: the way in which the rule for its
-    /// length held, and members, where its grammar names catalogs.
-    pub(super) fn with_members(
+    /// A document with what is told of a text beside OpenAI's members: the way in which the rule for
+    /// its length held, the score of one that was searched, and members, where its grammar names
+    /// catalogs.
+    pub(super) fn with_report(
         &self,
         mut document: Value,
-        finish: Option<FinishReport>,
+        (finish, score): (Option<FinishReport>, Option<f32>),
         members: Vec<Member>,
     ) -> Value {
         if let Some(finish) = finish {
             document["finish"] = json!(finish);
+        }
+        if let Some(score) = score {
+            document["score"] = json!(score);
         }
         if self.said.contains_key("catalogs") {
             let members = members.into_iter().map(|member| TextMember::after(0, member));
