@@ -130,9 +130,9 @@ impl Head {
         self.with_report(document, (written.finish, written.score), written.members)
     }
 
-    /// A document with what is told of a text beside OpenAI's members: the way in which the rule for
-    /// its length held, the score of one that was searched, and members, where its grammar names
-    /// catalogs.
+    /// A document with what is told of a text beside OpenAI's members: the way in which the rule
+    /// for its length held, the score of one that was searched, and members, where its grammar
+    /// names catalogs.
     pub(super) fn with_report(
         &self,
         mut document: Value,
