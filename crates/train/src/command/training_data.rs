@@ -54,8 +54,8 @@ impl<'a> TrainingData<'a> {
     ///
     /// Where [histories are one](Self::are_codes) an example is a history, of which `augmentation`
     /// draws a part in each epoch. Elsewhere it is an item and the prompt before it, the same in
-    /// every epoch, since no prompt is the beginning of another. Of a history of several items the
-    /// first is not learnt, as nothing is before it.
+    /// every epoch, since no prompt is the beginning of another. The first item of a history is not
+    /// learnt, as nothing is before it.
     ///
     /// # Errors
     /// When a prompt cannot be written, or is longer than the model's positions hold.
@@ -225,8 +225,8 @@ mod tests {
             let none = Augmentation { crop: 0.0, drop_items: 0.0 };
             let data =
                 TrainingData::new(histories.clone(), prompts, view, POSITIONS, none, true).unwrap();
-            // Each item but the first of several, and of a question its answer alone.
-            let learnt = [(0, 1..9), (1, 0..1), (2, 1..2), (3, 2..3)];
+            // Each item but the first, and of a question its answer alone.
+            let learnt = [(0, 1..9), (1, 1..1), (2, 1..2), (3, 2..3)];
             let learnt: Vec<(usize, usize)> = learnt
                 .into_iter()
                 .flat_map(|(of, places)| places.map(move |at| (of, at)))
