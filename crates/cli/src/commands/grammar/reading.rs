@@ -232,7 +232,7 @@ impl ReadingArgs {
     }
 
     fn tool_format(&self) -> anyhow::Result<&'static ToolFormat> {
-        Ok(ToolFormat::of_name(self.tools.as_deref().unwrap_or_default()).context("--tools")?)
+        ToolFormat::of_name(self.tools.as_deref().unwrap_or_default()).context("--tools")
     }
 
     fn json_schema(&self) -> anyhow::Result<JsonSchemaOptions> {

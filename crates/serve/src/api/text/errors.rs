@@ -29,7 +29,7 @@ impl ErrorForm {
         let is_at = |route: &&str| {
             path.strip_prefix(*route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        match OPENAI.iter().any(|route| is_at(route)) {
+        match OPENAI.iter().any(is_at) {
             true => Some(Self::OpenAi),
             false => is_at(&ANTHROPIC).then_some(Self::Anthropic),
         }
