@@ -182,6 +182,66 @@ fn check_alike(lexer: &Lexer, one: LexerState, other: LexerState, num_bytes: u32
     }
 }
 
+/// States that differ in digits which no text of the horizon can use up are one. Oracle: all texts of
+/// so many bytes that have no more digits in a row.
+#[test]
+fn digits_that_no_token_has_in_a_row_do_not_matter() {
+    let digits = |min, max| Regex::Class(CharClass::new([('0', '9')])).repeat(min, Some(max));
+    let fraction = Regex::concat([Regex::literal("."), digits(1, 7)]).optional();
+    let number = pattern(Regex::concat([digits(1, 12), fraction]));
+    let word = pattern(Regex::literal("x").repeat(1, Some(12)));
+    let lexer = grammar(&[number, word], Lexing::Any);
+    let lexer = Lexer::new(&lexer, &LexerLimits::default()).unwrap();
+    let (bytes, most) = (6, 2);
+    let within = Horizon::of_texts(bytes, [&b"x12"[..], b"7", b".34x"]);
+    let (mut state, mut alike) = (lexer.start(), BTreeSet::new());
+    for byte in b"123456789012.1234567" {
+        state = lexer.advance(state, *byte).unwrap().unwrap();
+        let other = lexer.bounded_equivalent(state, within).unwrap();
+        alike.insert(other);
+        check_digits(&lexer, (state, other), (bytes, 0, most));
+    }
+    // Of twelve digits there are 11 to 0 left, of the seven 7 to 0: more than two are alike. Two
+    // states of each are left apart that have more.
+    assert_eq!(alike.len(), (1 + 3) + (1 + 1 + 3), "{alike:?}");
+    // Of letters six may be used up.
+    let mut state = lexer.start();
+    let mut alike = BTreeSet::new();
+    for _ in 0..12 {
+        state = lexer.advance(state, b'x').unwrap().unwrap();
+        alike.insert(lexer.bounded_equivalent(state, within).unwrap());
+    }
+    assert_eq!(alike.len(), 1 + 7);
+}
+
+/// Compares two states along texts of so many bytes, after a run of so many digits of at most so
+/// many.
+fn check_digits(
+    lexer: &Lexer,
+    (one, other): (LexerState, LexerState),
+    (bytes, run, most): (u32, u32, u32),
+) {
+    if one == other {
+        return;
+    }
+    assert_eq!(lexer.viable_terminals(one), lexer.viable_terminals(other));
+    assert_eq!(lexer.may_end(one), lexer.may_end(other));
+    let ends = |state| lexer.ends(state).unwrap().iter();
+    let terminals = |state| ends(state).map(|end| &end.terminals);
+    assert!(terminals(one).eq(terminals(other)));
+    for byte in b"1.x".iter().filter(|_| bytes > 0) {
+        let run = if byte.is_ascii_digit() { run + 1 } else { 0 };
+        let from = ends(one).zip(ends(other)).map(|(one, other)| (one.next, other.next));
+        for (one, other) in from.chain([(one, other)]).filter(|_| run <= most) {
+            let to = |state| lexer.advance(state, *byte).unwrap();
+            assert_eq!(to(one).is_some(), to(other).is_some());
+            if let (Some(one), Some(other)) = (to(one), to(other)) {
+                check_digits(lexer, (one, other), (bytes - 1, run, most));
+            }
+        }
+    }
+}
+
 /// Compares a state with the one that leaves out all terminals but some.
 fn check_among(
     lexer: &Lexer,

@@ -5,8 +5,8 @@ use super::form::DraftForm;
 /// The tokens that a draft head says: row `r` of level `l` is token `levels[l].0 + r`, of
 /// `levels[l].1` rows.
 ///
-/// Which code each of them spells, and whether it does, is the prompts' to say, and nothing that a
-/// head computes depends on it.
+/// The codes that they spell, where they do, are the prompts' to say; nothing that a head computes
+/// depends on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftShape {
     /// First token and number of tokens of each level.

@@ -71,7 +71,7 @@ pub enum Update {
     Text(TextPiece),
     /// The end, and the time that the text took.
     End(TextEnd, Spent),
-    /// There is no such text: a search found fewer than were wanted.
+    /// Absence of the text: a search found fewer than were wanted.
     Missing,
     /// The text broke off.
     Failed(EngineError),

@@ -52,9 +52,9 @@ impl<'a> TrainingData<'a> {
 
     /// The examples of histories as the model's prompts write them; with branches for a draft head.
     ///
-    /// Where [histories are one](Self::are_codes) an example is a history, of which `augmentation`
-    /// draws a part in each epoch. Elsewhere it is an item and the prompt before it, the same in
-    /// every epoch, since no prompt is the beginning of another. The first item of a history is not
+    /// An example is a history where [these are](Self::are_codes), of which `augmentation` draws a
+    /// part in each epoch. Elsewhere it is an item and the prompt before it, the same in every
+    /// epoch, since no prompt is the beginning of another. The first item of a history is not
     /// learnt, as nothing is before it.
     ///
     /// # Errors

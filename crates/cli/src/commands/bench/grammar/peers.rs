@@ -158,7 +158,7 @@ impl PeerArgs {
 /// Name of palmette itself among its peers.
 const OWN: &str = "palmette";
 
-/// All engines, a row each, and why grammars of the others are not compiled.
+/// Table of the engines, and why grammars of the others are not compiled.
 pub(super) fn text(own: &GrammarReport, others: &[(String, &GrammarReport)]) -> String {
     let row = |name: &str, report: &GrammarReport| {
         let count =
