@@ -105,10 +105,13 @@ impl Memos<'_, '_, '_> {
         let (suffix, blanks, first) = head;
         let mut walk = EffectWalk::new(*fixed);
         let place = Place { suffix, ..Place::FRONT };
-        let mut places = vec![place];
+        let mut places = Vec::new();
+        if blanks.is_none_or(|blanks| fixed.residuals.ends(blanks).is_some()) {
+            places.push(place);
+        }
         match blanks {
             Some(blanks) if place.is_front() => places.extend(fixed.ends_within(blanks, budget)?),
-            Some(blanks) => walk.blanks(blanks, &mut places, budget)?,
+            Some(blanks) => walk.blanks(place, blanks, &mut places, budget)?,
             None => {}
         }
         if let Some(first) = first {
@@ -178,23 +181,25 @@ impl<'p> EffectWalk<'p> {
         })
     }
 
-    /// Adds the places that are reached by any number of a residual's bytes, and the tokens that
-    /// end there.
+    /// Adds the places after one where blanks may have ended, and the tokens that end on the way.
     fn blanks(
         &mut self,
+        place: Place,
         blanks: ResidualId,
         places: &mut Vec<Place>,
         budget: &mut Budget<'_>,
     ) -> Result<(), MaskFailure> {
         let SimulationContext { residuals, trie, .. } = self.fixed;
-        let mut done = 0;
-        while let Some(&place) = places.get(done) {
-            done += 1;
+        let mut work = vec![(place, blanks)];
+        while let Some((place, blanks)) = work.pop() {
             for (&byte, at) in residuals.suffixes.node(place.suffix).bytes().iter().zip(0..) {
-                if residuals.advance(blanks, byte, budget)?.is_some() {
+                if let Some(left) = residuals.advance(blanks, byte, budget)? {
                     let place = place.at(residuals.suffixes.child_at(trie, place.suffix, at));
                     self.add_tokens(place);
-                    places.push(place);
+                    if residuals.ends(left).is_some() {
+                        places.push(place);
+                    }
+                    work.push((place, left));
                 }
             }
         }

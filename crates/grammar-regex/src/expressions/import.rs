@@ -8,7 +8,7 @@ use crate::fingerprint;
 /// An expression as what stands at its front and what is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Front {
-    /// Any number of certain bytes, such as blanks.
+    /// Any number of certain bytes, or blanks, which may be counted.
     pub blanks: Option<ExprId>,
     /// Text after the first part.
     pub text: Box<[u8]>,
@@ -82,7 +82,41 @@ impl Expressions {
             _ => false,
         }
     }
+
+    /// True of a repeat or choice of blanks alone, in few parts, that asks nothing of its
+    /// surroundings. A blank as it is counts as text.
+    fn is_blanks(&self, of: ExprId) -> bool {
+        if !matches!(self.node(of), Node::Repeat(_) | Node::Or(_)) {
+            return false;
+        }
+        let mut parts = vec![of];
+        let mut at = 0;
+        while let Some(&part) = parts.get(at) {
+            let reads_blanks = match self.node(part) {
+                Node::Switch(arms) => arms.iter().all(|arm| {
+                    let is_blank = |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+                    (arm.low..=arm.high).all(is_blank)
+                }),
+                Node::Concat(..) | Node::Or(_) => true,
+                Node::Repeat(repeat) => !repeat.reluctant,
+                _ => part == ExprId::EMPTY,
+            };
+            if !reads_blanks || at == MAX_BLANK_PARTS {
+                return false;
+            }
+            at += 1;
+            self.node(part).parts(|inner| {
+                if !parts.contains(&inner) {
+                    parts.push(inner);
+                }
+            });
+        }
+        self.facts(of).plain
+    }
 }
+
+/// Blanks of more parts are not told from other expressions.
+const MAX_BLANK_PARTS: usize = 16;
 
 impl Maker<'_, '_> {
     /// Imports an expression, where `known` are those of `from` that were taken over before.
@@ -114,7 +148,7 @@ impl Maker<'_, '_> {
     pub fn front(&mut self, of: ExprId) -> Result<Front, Exceeded> {
         let (mut blanks, mut rest) = (None, of);
         if let Node::Concat(head, tail) = *self.node(of)
-            && self.is_any_number_of_bytes(head)
+            && (self.is_any_number_of_bytes(head) || self.is_blanks(head))
         {
             (blanks, rest) = (Some(head), tail);
         }
