@@ -307,4 +307,44 @@ mod tests {
         let front = Front { blanks: None, text: [].into(), rest };
         assert_eq!(expressions.making(&mut Budget::unlimited()).front(rest), Ok(front));
     }
+
+    /// What is before a name of JSON: blanks, or a line break and counted blanks.
+    #[test]
+    fn blanks_that_are_counted_are_a_front_until_they_are_used_up() {
+        let mut expressions = expressions();
+        let mut budget = Budget::unlimited();
+        let counted = |max| Regex::Class(CharClass::new([(' ', ' ')])).repeat(0, Some(max));
+        let layout =
+            Regex::alternate([counted(1), Regex::concat([Regex::literal("\n"), counted(3)])]);
+        let of = Regex::concat([layout, Regex::literal("name")]);
+        let of = expressions.making(&mut budget).compile(&of).unwrap();
+        for (read, blanks, text) in [
+            ("", true, "name"),
+            (" ", false, "name"),
+            ("\n", true, "name"),
+            ("\n  ", true, "name"),
+            ("\n   ", false, "name"),
+            ("\n   n", false, "ame"),
+        ] {
+            let mut making = expressions.making(&mut budget);
+            let left = read.bytes().try_fold(of, |of, byte| making.derive(of, byte)).unwrap();
+            let front = making.front(left).unwrap();
+            assert_eq!(
+                (front.blanks.is_some(), &*front.text),
+                (blanks, text.as_bytes()),
+                "{read:?}"
+            );
+            // Put together again it is what it was.
+            let mut whole = making.compile(&Regex::literal(text)).unwrap();
+            whole = making.concat(whole, front.rest).unwrap();
+            whole = making.concat(front.blanks.unwrap_or(ExprId::EMPTY), whole).unwrap();
+            assert_eq!(whole, left, "{read:?}");
+        }
+        // Letters that are counted are compared with the vocabulary as they are.
+        let letters = Regex::Class(CharClass::new([('a', 'c')])).repeat(0, Some(3));
+        let of = Regex::concat([letters, Regex::literal("name")]);
+        let mut making = expressions.making(&mut budget);
+        let of = making.compile(&of).unwrap();
+        assert_eq!(making.front(of).unwrap().blanks, None);
+    }
 }
