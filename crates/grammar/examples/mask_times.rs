@@ -1,4 +1,4 @@
-//! Times of masks of JSON Schemas, on the first visit and later, and whether they are right.
+//! Times of masks of JSON Schemas and Lark grammars, on the first visit and later, and whether they are right.
 //!
 //! ```text
 //! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar",
-//! "texts": [{"valid", "tokens"}]}, tokens being those of `o200k_base`; cases of another kind are
-//! left out. The first walk along a text is reported by itself, of the others the fastest time of
+//! "texts": [{"valid", "tokens"}]}, of kind `json_schema` or `lark`, tokens being those of
+//! `o200k_base`; cases of another kind are left out. The first walk along a text is reported by itself, of the others the fastest time of
 //! each step. `--check` compares the masks of the first N steps of each text with those of a walk
 //! over the vocabulary, after the times are taken.
 #![allow(clippy::print_stdout)]
@@ -20,7 +20,8 @@ use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, PrecomputeLimits, PreparedVocabulary, Recognizer,
     RecognizerLimits,
-    frontends::json_schema::{Digits, JsonSchemaOptions, Whitespace, parse},
+    frontends::json_schema::{self, Digits, JsonSchemaOptions, Whitespace},
+    frontends::lark::{self, LarkOptions},
     prepare_json,
 };
 use serde_json::Value;
@@ -95,12 +96,16 @@ fn main() -> anyhow::Result<()> {
         .take(arguments.limit.unwrap_or(usize::MAX))
     {
         let case: Value = serde_json::from_str(line)?;
-        if case["kind"] != "json_schema" {
-            continue;
-        }
         let name = case["name"].as_str().unwrap_or_default();
         let began = Instant::now();
-        let parsed = parse(case["grammar"].as_str().unwrap_or_default(), &options);
+        let source = case["grammar"].as_str().unwrap_or_default();
+        let parsed = match case["kind"].as_str() {
+            Some("json_schema") => json_schema::parse(source, &options).map_err(anyhow::Error::new),
+            Some("lark") => {
+                lark::parse(source, &LarkOptions::default()).map_err(anyhow::Error::new)
+            }
+            _ => continue,
+        };
         let grammar = match parsed {
             Ok(grammar) => grammar,
             Err(why) => {
