@@ -171,8 +171,9 @@ impl Search<'_, '_, '_, '_> {
     }
 }
 
-/// True when both lexemes may end here, or none. Only the first pair may differ in that: it is gone
-/// through from its first byte on, but bytes that tell its residuals apart may lead back to it.
+/// True when both lexemes may end here, on the same condition, or none. Only the first pair may
+/// differ in that: it is gone through from its first byte on, but bytes that tell its residuals
+/// apart may lead back to it.
 fn same_ends(steps: &Transitions<'_>, (own, like): (LocalId, LocalId)) -> bool {
-    steps.ends(own) == steps.ends(like)
+    steps.ends_if(own) == steps.ends_if(like)
 }

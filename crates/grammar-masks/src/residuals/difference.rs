@@ -21,8 +21,8 @@ use super::transition_table::LocalId;
 
 impl EffectComputation<'_, '_, '_> {
     /// Token effect of a residual as a difference from that of a reference; `None` where more than
-    /// `most` nodes are left to both. Guarded residuals are compared as they are: what asks
-    /// something of what follows is equal only where that is equal too.
+    /// `most` nodes are left to both, or too many ends of a guarded one are not the reference's.
+    /// What asks something of what follows is equal only where that is equal too.
     pub(super) fn difference(
         &mut self,
         residual: ResidualId,
@@ -65,10 +65,10 @@ impl EffectComputation<'_, '_, '_> {
                     dead.push(index as u32..end as u32);
                     return Ok(Visit::Past);
                 }
-                if !guarded
-                    && let Some(pair) = own.zip(like)
+                if let Some(pair) = own.zip(like)
                     && (equivalence.holds(pair, shape.below(index), shape.height(index))
-                        || self.agreement(pair, &mut agreed)? >= Some(shape.height(index)))
+                        || !guarded
+                            && self.agreement(pair, &mut agreed)? >= Some(shape.height(index)))
                 {
                     return Ok(Visit::Past);
                 }

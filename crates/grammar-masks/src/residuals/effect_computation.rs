@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use palmette_core::vocabulary_trie::Visit;
 use palmette_core::{VocabularyTrie, mask};
+use palmette_grammar_regex::ByteSet;
 use palmette_grammar_regex::expressions::{Exceeded, ExprId};
 
 use super::Residuals;
@@ -26,6 +27,9 @@ const MANY: usize = if cfg!(test) { 40 } else { 4096 };
 
 /// A walk is short while no more than one node of so many is left to it.
 const SHORT: usize = 200;
+
+/// A walk is much shorter than that of all tokens while no more than one node of so many is left.
+const MEDIUM: usize = 10;
 
 /// More exceptions than this are not kept: the trie of suffixes is built without them.
 const MAX_EXCEPTIONS: usize = 4096;
@@ -125,12 +129,24 @@ impl EffectComputation<'_, '_, '_> {
     /// Token effect of a guarded residual. Of a name that may be a keyword still, or that comes
     /// where other keywords may, nearly all is what it is of any name.
     fn find_guarded(&mut self, residual: ResidualId) -> Result<TokenEffect, MaskFailure> {
-        if let Some(found) = self.walk(residual, self.few())? {
+        // To compare it with several others takes longer than a walk that is not quite short.
+        if let Some(found) = self.walk(residual, 4 * self.few())? {
             return Ok(found);
         }
-        for reference in self.residuals.guarded_references() {
+        let references = self.residuals.guarded_references();
+        for &reference in &references {
             let none = BoundedEquivalence::default();
             if let Some(found) = self.difference(residual, reference, &none, self.few())? {
+                return Ok(found);
+            }
+        }
+        // In a comment most tokens are what they are in another, whatever it is that ends them.
+        for reference in references {
+            let equivalence = self.equivalence(residual, reference)?;
+            if equivalence.weight(&self.residuals.shape) <= self.some() as u64
+                && let Some(found) =
+                    self.difference(residual, reference, &equivalence, self.some())?
+            {
                 return Ok(found);
             }
         }
@@ -142,6 +158,11 @@ impl EffectComputation<'_, '_, '_> {
     /// With no more nodes left a walk is short.
     pub(super) fn few(&self) -> usize {
         self.trie.num_nodes() / SHORT
+    }
+
+    /// With no more nodes left a walk takes much less than that of all tokens.
+    fn some(&self) -> usize {
+        self.trie.num_nodes() / MEDIUM
     }
 
     /// The residual without counts and exceptions, if that is another and no limit is in the way.
@@ -177,7 +198,7 @@ impl EffectComputation<'_, '_, '_> {
         let (mut ends, mut guarded) = (Vec::new(), GuardedEnds::default());
         let mut words = vec![0; self.num_words];
         let (trie, root) = (self.trie, self.steps.number(residual)?);
-        let (mut path, mut left) = (Vec::new(), most);
+        let (mut path, mut left, mut last) = (Vec::new(), most, 0);
         for first in 0..=u8::MAX {
             // Where few bytes go on at all, most of the time would go into coming by the root's
             // other children.
@@ -199,7 +220,17 @@ impl EffectComputation<'_, '_, '_> {
                 tokens.iter().for_each(|&token| mask::insert(&mut words, token));
                 match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
                     Some(ExprId::ALL) => ends.push(index as u32),
-                    Some(condition) => guarded.entry(condition).or_default().push(index as u32),
+                    Some(condition) => {
+                        // PERF: nearly always the one of the last end, and a name may end anywhere.
+                        match guarded.get_index_mut(last) {
+                            Some((known, nodes)) if *known == condition => nodes.push(index as u32),
+                            _ => {
+                                let entry = guarded.entry(condition);
+                                last = entry.index();
+                                entry.or_default().push(index as u32);
+                            }
+                        }
+                    }
                     None => {}
                 }
                 Ok::<_, MaskFailure>(Visit::Below(next))
@@ -248,13 +279,19 @@ impl EffectComputation<'_, '_, '_> {
         removed: &[(ExprId, u32)],
         added: &GuardedEnds,
     ) -> Result<Option<TokenEffect>, MaskFailure> {
-        let patched = reference.suffixes.iter().map(|ended| {
+        let mut patched = Some(Vec::with_capacity(reference.suffixes.len()));
+        for ended in &reference.suffixes {
             let alike = removed.iter().filter(|(condition, _)| *condition == ended.condition);
-            let except = self.exceptions(alike.map(|&(_, node)| node as usize))?;
+            let nodes = alike.map(|&(_, node)| node as usize);
+            let allowed = self.residuals.allowed_by(ended.condition, self.budget)?;
+            let Some(except) = self.exceptions(nodes, &allowed).filter(|_| ended.except.is_none())
+            else {
+                patched = None;
+                break;
+            };
             let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
-            ended.except.is_none().then_some(EndGroup { except, ..*ended })
-        });
-        let mut patched: Option<Vec<EndGroup>> = patched.collect();
+            patched.as_mut().expect("none yet").push(EndGroup { except, ..*ended });
+        }
         let ends = reference.ends.as_ref().map(|ends| {
             let mut gone: Vec<u32> = removed.iter().map(|&(_, node)| node).collect();
             gone.sort_unstable();
@@ -274,17 +311,25 @@ impl EffectComputation<'_, '_, '_> {
         Ok(Some(TokenEffect { consumed, suffixes, ends: ends.map(Into::into) }))
     }
 
-    /// The tokens that go on after these nodes; `None` when they are many.
-    fn exceptions(&self, removed: impl Iterator<Item = usize>) -> Option<Exceptions> {
+    /// The tokens that go on after these nodes with a byte that is allowed there; `None` when they
+    /// are many.
+    ///
+    /// PERF: after the beginning of a keyword a name may end, as long as no letter follows, and
+    /// nearly all tokens that go on there do so with a letter.
+    fn exceptions(
+        &self,
+        removed: impl Iterator<Item = usize>,
+        allowed: &ByteSet,
+    ) -> Option<Exceptions> {
         let (trie, mut tokens) = (self.trie, Vec::new());
         for node in removed {
             let depth = trie.node(node).depth;
-            let mut below = node + 1;
-            while below < trie.end(node) {
-                let left = (trie.node(below).depth - depth) as u32;
-                let own = trie.tokens_in(trie.own_ranks(below));
-                tokens.extend(own.iter().map(|&token| (token, left)));
-                below += 1;
+            for child in trie.children(node).filter(|child| allowed.contains(child.byte)) {
+                for below in child.index..trie.end(child.index) {
+                    let left = (trie.node(below).depth - depth) as u32;
+                    let own = trie.tokens_in(trie.own_ranks(below));
+                    tokens.extend(own.iter().map(|&token| (token, left)));
+                }
             }
             if tokens.len() > MAX_EXCEPTIONS {
                 return None;
@@ -356,10 +401,13 @@ mod tests {
         residuals.intern(&mut growing, expr, &mut budget).expect("small")
     }
 
-    /// Tokens with how much is left of them where the lexeme has ended, and the condition on that.
+    /// Tokens with how much is left of them where the lexeme has ended, and the condition on that,
+    /// where it allows what comes next.
     fn left_over(residuals: &Residuals, effect: &TokenEffect) -> BTreeSet<(TokenId, u32, ExprId)> {
         let mut found = BTreeSet::new();
         for EndGroup { suffixes, except, condition, .. } in &effect.suffixes {
+            let allowed =
+                residuals.allowed_by(*condition, &mut Budget::unlimited()).expect("small");
             let mut work = vec![*suffixes];
             while let Some(id) = work.pop() {
                 let node = residuals.suffixes.node(id);
@@ -369,9 +417,9 @@ mod tests {
                     let tokens = node.tokens().iter().filter(|&&token| counts(token));
                     found.extend(tokens.map(|&token| (token, node.depth(), *condition)));
                 }
-                work.extend(
-                    (0..node.bytes().len()).map(|at| residuals.suffixes.child_at(&TRIE, id, at)),
-                );
+                let next = node.bytes().iter().zip(0..);
+                let next = next.filter(|&(&byte, _)| node.depth() > 0 || allowed.contains(byte));
+                work.extend(next.map(|(_, at)| residuals.suffixes.child_at(&TRIE, id, at)));
             }
         }
         found
@@ -482,16 +530,18 @@ mod tests {
         }
 
         /// Names that are no keywords, with blanks before them and without, which end where no
-        /// letter follows: whatever the keywords are.
+        /// letter follows, and comments: whatever the keywords are, and what ends a comment.
         #[test]
         fn what_is_found_of_guarded_residuals_is_what_a_walk_finds(
             names in prop::collection::vec(
                 (
                     prop::sample::select(vec!["", " ", " *", "1?"]),
-                    prop::sample::select(vec!["[abe]+", "[abeé1]+", "[ab]e*"]),
+                    prop::sample::select(vec![
+                        "[abe]+", "[abeé1]+", "[ab]e*", "-[^,]*", "-[^}]*", "-(?:[^-]|-+[^-}])*", "1[^\\\\]*",
+                    ]),
                     prop::collection::vec(prop::sample::select(vec!["a", "ab", "abe", "be+", "é", "eeee"]), 0..3),
                     prop::sample::select(vec!["[abe]", "[abeé1]", ",", "\""]),
-                    prop::collection::vec(prop::sample::select(" aabe1".as_bytes().to_vec()), 0..4),
+                    prop::collection::vec(prop::sample::select(" aabe1-".as_bytes().to_vec()), 0..4),
                 ),
                 1..8,
             ),
