@@ -72,7 +72,7 @@ pub enum RecommendError {
     /// A prompt without any history is longer than prompts may be.
     #[error(
         "the prompt has {tokens} tokens without any item of the history, more than the {max} that prompts may have: shorten the \
-         request's fields, or raise max_prompt_tokens in prompt_template.json"
+         request's fields; where the model has more positions, max_prompt_tokens in prompt_template.json may be raised"
     )]
     PromptTooLong {
         /// Tokens of the prompt.

@@ -73,7 +73,7 @@ impl ChatMembers {
         let format = settings.tool_format(model).ok_or_else(|| {
             let names = ToolFormat::names();
             let detail = format!(
-                "the model's chat template shows no format of tool calls that is known; say --tool-format {names}"
+                "the model's chat template shows no format of tool calls that is known; give one by --tool-format (MODEL=FORMAT of a server): {names}"
             );
             Fault::new("/tools", detail)
         })?;

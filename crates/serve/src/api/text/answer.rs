@@ -210,6 +210,18 @@ pub(super) fn finish_name(reason: &FinishReason, has_calls: bool) -> FinishName 
     }
 }
 
+/// Adds what is told of a text beside the members of another interface: the way in which the rule
+/// for its length held, and the score of one that was searched.
+pub(super) fn add_report(document: &mut Value, finish: Option<FinishReport>, score: Option<f32>) {
+    if let Some(finish) = finish {
+        document["finish"] = json!(finish);
+    }
+    // By the digits that tell it from others, as in members that are no values of JSON before.
+    if let Some(score) = score.and_then(|score| score.to_string().parse::<f64>().ok()) {
+        document["score"] = json!(score);
+    }
+}
+
 /// The name of a call, of this request's and no other's.
 pub(super) fn call_id(request: &str, answer: usize, call: usize) -> String {
     let request: String = request.chars().filter(char::is_ascii_alphanumeric).collect();

@@ -239,6 +239,10 @@ impl Parts {
                 let (id, name) = (blocks::text(block, "id")?, blocks::text(block, "name")?);
                 let input = Some(&block["input"]).filter(|input| input.is_object());
                 let input = input.ok_or_else(|| broken("input", "\"input\" is no object"))?;
+                if called.iter().any(|of_call| of_call == id) {
+                    let rule = format!("two tool_use have the id {id:?}; each has its own");
+                    return Err(broken("id", rule));
+                }
                 self.calls.push(call(id, name, &input.to_string()));
                 called.push(id.to_owned());
             }

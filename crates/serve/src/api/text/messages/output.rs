@@ -7,7 +7,7 @@ use palmette_text::question::FinishReport;
 use palmette_text::{Member, Usage};
 use serde_json::{Value, json};
 
-use super::super::answer::{PartialAnswer, call_id};
+use super::super::answer::{PartialAnswer, add_report, call_id};
 use crate::domain::texts::ServedText;
 use crate::wire::{BoundCatalog, FinishName, TextMember};
 
@@ -90,12 +90,7 @@ impl Head {
         (finish, score): (Option<FinishReport>, Option<f32>),
         members: Vec<Member>,
     ) -> Value {
-        if let Some(finish) = finish {
-            document["finish"] = json!(finish);
-        }
-        if let Some(score) = score {
-            document["score"] = json!(score);
-        }
+        add_report(&mut document, finish, score);
         if !self.catalogs.is_empty() {
             document["catalogs"] = json!(self.catalogs);
             let members = members.into_iter().map(|member| TextMember::after(0, member));

@@ -192,6 +192,12 @@ fn add_item(messages: &mut Vec<Value>, item: &Value) -> Result<(), Broken> {
                 broken("output", "\"output\" is neither a text nor a list of parts of text")
             })?;
             let id = text("call_id")?;
+            let mut calls = messages.iter().filter_map(|said| said["tool_calls"].as_array());
+            if !calls.any(|calls| calls.iter().any(|call| call["id"] == id)) {
+                let rule =
+                    format!("no call before it has the call_id {id:?}; give the call's item too");
+                return Err(broken("call_id", rule));
+            }
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
         }
         // What was thought in earlier turns is left out, as templates do.
@@ -322,6 +328,13 @@ mod tests {
             (
                 json!({"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}),
                 "/input/0/call_id",
+            ),
+            (
+                json!({"input": [
+                    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+                    {"type": "function_call_output", "call_id": "c2", "output": "1"},
+                ]}),
+                "/input/1/call_id",
             ),
         ] {
             let faults = read(members.clone()).unwrap_err();

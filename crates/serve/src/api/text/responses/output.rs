@@ -6,7 +6,7 @@ use palmette_text::question::FinishReport;
 use palmette_text::{Member, Usage};
 use serde_json::{Map, Value, json};
 
-use super::super::answer::{PartialAnswer, call_id, chat_logprobs};
+use super::super::answer::{PartialAnswer, add_report, call_id, chat_logprobs};
 use crate::domain::texts::ServedText;
 use crate::wire::{FinishName, ResponseMembers, TextMember, TextMembers};
 
@@ -139,12 +139,7 @@ impl Head {
         (finish, score): (Option<FinishReport>, Option<f32>),
         members: Vec<Member>,
     ) -> Value {
-        if let Some(finish) = finish {
-            document["finish"] = json!(finish);
-        }
-        if let Some(score) = score {
-            document["score"] = json!(score);
-        }
+        add_report(&mut document, finish, score);
         if self.said.contains_key("catalogs") {
             let members = members.into_iter().map(|member| TextMember::after(0, member));
             document["members"] = json!(members.collect::<Vec<_>>());
