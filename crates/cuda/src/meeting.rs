@@ -82,6 +82,18 @@ impl Shared {
         }
     }
 
+    /// The failure that is behind another: a copy of a device that has failed is under way for good.
+    /// Notes it.
+    pub(crate) fn cause(&self, error: DeviceError) -> DeviceError {
+        let is_stuck = matches!(error, DeviceError::Busy);
+        let asked = || self.driver.finish(&self.driver.record(Stream::Download)?);
+        let behind = if is_stuck { asked().err() } else { None };
+        let cause =
+            behind.filter(|behind| matches!(behind, DeviceError::Fault(_))).unwrap_or(error);
+        self.note(&cause);
+        cause
+    }
+
     fn count(&self, shares: &[Share]) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.passes += 1;

@@ -182,7 +182,7 @@ impl CudaSequences {
     /// rows of logits to the host, after those that are there.
     fn compute(&mut self, places: &[usize], rows: usize) -> Result<(), DeviceError> {
         let computed = self.meet(places).and_then(|()| self.fetch(rows));
-        computed.inspect_err(|error| self.shared.note(error))
+        computed.map_err(|error| self.shared.cause(error))
     }
 
     /// Posts the requests of some places and takes all of them back; what is downloaded later waits
