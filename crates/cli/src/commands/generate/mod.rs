@@ -37,16 +37,19 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let at_once = if args.prompt.batch.is_some() { args.at_once } else { 1 };
     let device = args.device.choice(at_once)?;
     let engine = device.text_loader(args.weights, at_once, TEXT_TOKENS)?;
-    let mut model = TextModel::open(
-        &args.model,
-        &TextModelOptions {
-            engine,
-            vocabulary: args.vocabulary.options(),
-            mask_steps: args.mask_steps,
-            threads,
-            ..TextModelOptions::default()
-        },
-    )?;
+    let options = TextModelOptions {
+        engine,
+        vocabulary: args.vocabulary.options(),
+        mask_steps: args.mask_steps,
+        threads,
+        ..TextModelOptions::default()
+    };
+    let mut model = TextModel::open(&args.model, &options)?;
+    let draft_model = args.draft_model.as_ref().map(|dir| {
+        let opened = TextModel::open(dir, &options);
+        opened.with_context(|| format!("--draft-model {}", dir.display()))
+    });
+    let draft_model = draft_model.transpose()?;
     if let Some(path) = &args.chat_template {
         let template = String::from_utf8(input::read(path)?);
         let template = template.context("a template is text in UTF-8");
@@ -57,7 +60,9 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         Questions::One(question) => {
             answer(args, &mut TextSession::new(model), *question, (shape.as_ref(), &catalogs))
         }
-        Questions::Batch(path) => batch::run(args, model, (shape.as_ref(), &catalogs), &path),
+        Questions::Batch(path) => {
+            batch::run(args, (model, draft_model), (shape.as_ref(), &catalogs), &path)
+        }
     }
 }
 

@@ -1,0 +1,458 @@
+//! Draft model: a smaller model of the same tokens, whose likeliest ones are the guesses.
+//!
+//! Prompt look-up (`drafts`) guesses where a text quotes, and costs nothing. Where it has no guess,
+//! this has one for every text: `k` tokens for one pass over what the texts have written since and
+//! `k − 1` passes over a token of each, all texts that guess side by side. The text's own model
+//! verifies a guess as any other, by drawing from its own logits, so that a draft model changes
+//! passes and never a text.
+//!
+//! # Grammars
+//! A guess keeps the rules of its text ([`TextRules`]): each token is the likeliest that the
+//! grammar takes after those before it. That is asked of the grammar's parser and not of its masks:
+//! a mask may take long, and nobody waits for another text's; a token that is refused costs a step
+//! of the parser. Where some of the likeliest are all refused, the guess ends. It ends before a
+//! token that would end the text, too.
+//!
+//! # Following
+//! Each text has a sequence here, beside the one that its own model reads. It is read along: parts
+//! of a prompt as the text's model reads them, and what came true of a guess stays; what did not is
+//! taken away at the next one. Texts that begin alike share pages here as they do there. Where no
+//! page is free, first texts that have ended go, then the youngest that asks; it has no guess from
+//! then on. After a failure nobody has one. Neither is a failure of a text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
+use std::sync::Arc;
+
+use palmette_core::{AnyConstraint, AnyScratch, AnyState, CommitError, Constraint, TokenId};
+use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
+
+use super::shares::shares;
+use crate::model::TextModel;
+use crate::sequence::TextSequence;
+
+/// Tokens that a place is tried with before the guess ends.
+const TRIED: usize = 16;
+
+/// Vocabularies of a model and its draft model that differ, by their first other token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the draft model {draft_model} has other tokens than {model}: token {token} is {theirs} there and {ours} here; a draft model \
+     needs the vocabulary of the text's, such as a smaller model of the same family"
+)]
+pub struct OtherTokens {
+    model: String,
+    draft_model: String,
+    token: TokenId,
+    ours: String,
+    theirs: String,
+}
+
+impl OtherTokens {
+    /// Compares the tokens of a model and its draft model, by number: bytes, and names of special
+    /// ones.
+    ///
+    /// # Errors
+    /// The first that differs.
+    pub(super) fn check(model: &TextModel, draft_model: &TextModel) -> Result<(), Self> {
+        let sizes =
+            [model, draft_model].map(|of| of.vocabulary().vocabulary().num_tokens() as u32);
+        let differs = |token: &TokenId| spelling(model, *token) != spelling(draft_model, *token);
+        let mut tokens = (0..sizes[0].max(sizes[1])).map(TokenId);
+        let Some(token) = tokens.find(differs) else { return Ok(()) };
+        Err(Self {
+            model: model.name().to_owned(),
+            draft_model: draft_model.name().to_owned(),
+            token,
+            ours: spelling(model, token).to_string(),
+            theirs: spelling(draft_model, token).to_string(),
+        })
+    }
+}
+
+/// A token as two vocabularies are compared by it.
+#[derive(PartialEq)]
+enum Spelling<'a> {
+    Missing,
+    Special(Option<&'a str>),
+    Text(&'a [u8]),
+}
+
+impl fmt::Display for Spelling<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("none"),
+            Self::Special(None) => f.write_str("a special token"),
+            Self::Special(Some(name)) => write!(f, "the special token {name}"),
+            Self::Text(text) => write!(f, "\"{}\"", text.escape_ascii()),
+        }
+    }
+}
+
+fn spelling(model: &TextModel, token: TokenId) -> Spelling<'_> {
+    let vocabulary = model.vocabulary().vocabulary();
+    if token.index() >= vocabulary.num_tokens() {
+        return Spelling::Missing;
+    }
+    match vocabulary.text(token) {
+        [] => Spelling::Special(model.special_name(token)),
+        text => Spelling::Text(text),
+    }
+}
+
+/// Rules of a text that hold for guesses at it too: its grammar and its ends.
+pub(super) struct TextRules {
+    constraint: Arc<dyn AnyConstraint>,
+    /// Position in it after the tokens so far; `None` where nothing constrains.
+    state: Option<AnyState>,
+    /// Tokens that end the text.
+    stops: Vec<TokenId>,
+    /// Tokens that the text must have before it may end.
+    least: usize,
+    /// Tokens that are left of these.
+    until_stops: usize,
+}
+
+impl TextRules {
+    pub(super) fn new(text: &TextSequence) -> Self {
+        let (constraint, options) = text.ends();
+        let least = if options.ignores_stops { usize::MAX } else { options.min_tokens };
+        let (constraint, stops) = (Arc::clone(constraint), options.stop_tokens.clone());
+        let mut rules = Self { constraint, state: None, stops, least, until_stops: least };
+        rules.follow(text);
+        rules
+    }
+
+    /// Follows the text to where it is now.
+    pub(super) fn follow(&mut self, text: &TextSequence) {
+        self.until_stops = self.least.saturating_sub(text.tokens().len());
+        self.state = text.state().cloned();
+    }
+
+    /// The likeliest token that may follow the first `guessed` ones of a guess, and the state moved
+    /// over it; `None` where the text would end, or none of the likeliest may follow.
+    fn next(
+        &self,
+        logits: &[f32],
+        guessed: usize,
+        state: &mut Option<AnyState>,
+        scratch: &mut AnyScratch,
+    ) -> Option<TokenId> {
+        let mut refused = None;
+        for _ in 0..TRIED {
+            let best = best_after(logits, refused)?;
+            let token = TokenId(best.1 as u32);
+            refused = Some(best);
+            let stops = self.stops.contains(&token);
+            if stops && guessed < self.until_stops {
+                continue;
+            }
+            let committed = match state {
+                Some(state) => self.constraint.commit(state, token, scratch),
+                None => Ok(()),
+            };
+            match committed {
+                Ok(()) => return (!stops).then_some(token),
+                Err(CommitError::NotAllowed { .. } | CommitError::UnknownToken { .. }) => {}
+                Err(CommitError::Failed { .. }) => return None,
+            }
+        }
+        None
+    }
+}
+
+/// The largest logit and its token among those that come after one, in the order from the largest
+/// on, of equals the lowest token; `None` where there is none with any probability.
+fn best_after(logits: &[f32], one: Option<(f32, usize)>) -> Option<(f32, usize)> {
+    let mut best = None;
+    let mut most = f32::NEG_INFINITY;
+    for (token, &logit) in logits.iter().enumerate() {
+        let is_after = one.is_none_or(|(last, before)| {
+            logit < last || (logit == last && token > before)
+        });
+        if logit > most && is_after {
+            (most, best) = (logit, Some((logit, token)));
+        }
+    }
+    best
+}
+
+/// A text that a guess is wanted for.
+pub(super) struct Wish<'a> {
+    /// Number of the text.
+    pub(super) number: u64,
+    /// The prompt's tokens and the text's; one at least.
+    pub(super) tokens: &'a [TokenId],
+    /// Tokens of the guess at most; 0 where the text is only to be read.
+    pub(super) most: usize,
+    pub(super) rules: &'a TextRules,
+}
+
+/// The draft model's part of the texts that are written.
+pub(super) struct DraftModel {
+    sequences: Box<dyn SequenceStore>,
+    /// Tokens of the vocabulary.
+    num_tokens: usize,
+    /// Tokens that the model can read.
+    vocab_size: usize,
+    /// By the numbers of texts, the oldest first.
+    readings: BTreeMap<u64, Reading>,
+    scratch: AnyScratch,
+    /// True after a failure of what computes the model.
+    is_broken: bool,
+    passes: u64,
+}
+
+/// What was read of a text.
+#[derive(Default)]
+struct Reading {
+    /// `None` where it was given up.
+    sequence: Option<SequenceId>,
+    /// Tokens of the text that were read.
+    read: usize,
+    /// Guessed tokens that were read behind them.
+    ahead: Vec<TokenId>,
+    /// True where the text has ended, and is kept for others that begin as it does.
+    has_ended: bool,
+}
+
+/// A guess that grows.
+struct Growing {
+    /// Place of the wish.
+    wish: usize,
+    sequence: SequenceId,
+    /// Place of its stretch in the latest pass.
+    stretch: usize,
+    state: Option<AnyState>,
+    /// Last token of it.
+    last: TokenId,
+}
+
+impl DraftModel {
+    pub(super) fn new(model: &TextModel, sequences: Box<dyn SequenceStore>) -> Self {
+        Self {
+            sequences,
+            num_tokens: model.vocabulary().vocabulary().num_tokens(),
+            vocab_size: model.engine().config().vocab_size,
+            readings: BTreeMap::new(),
+            scratch: AnyScratch::default(),
+            is_broken: false,
+            passes: 0,
+        }
+    }
+
+    /// Passes so far.
+    pub(super) fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// Has a text begin with the first tokens of another, as far as these were read here, in whole
+    /// pages.
+    pub(super) fn begin_as(&mut self, number: u64, other: u64, tokens: usize) {
+        let Some(Reading { sequence: Some(sequence), read, .. }) = self.readings.get(&other) else {
+            return;
+        };
+        let same = tokens.min(*read);
+        let same = same - same % SequencesOptions::PAGE_TOKENS;
+        if let Ok(fork) = self.sequences.fork(*sequence, same) {
+            let reading = Reading { sequence: Some(fork), read: same, ..Reading::default() };
+            self.forget(number);
+            self.readings.insert(number, reading);
+        }
+    }
+
+    /// Keeps what was read of a text that has ended, as long as there is room.
+    pub(super) fn keep(&mut self, number: u64) {
+        if let Some(reading) = self.readings.get_mut(&number) {
+            reading.has_ended = true;
+        }
+    }
+
+    /// Forgets what was read of a text.
+    pub(super) fn forget(&mut self, number: u64) {
+        self.give_up(number);
+        self.readings.remove(&number);
+    }
+
+    /// Reads of each text what is new, in a pass of at most so many rows, and guesses what comes
+    /// next where nothing is left to be read; a guess for each wish, empty where there is none.
+    pub(super) fn guess(&mut self, wishes: &[Wish<'_>], rows: usize) -> Vec<Vec<TokenId>> {
+        let mut guesses = vec![Vec::new(); wishes.len()];
+        if !self.is_broken && self.grow(wishes, rows, &mut guesses).is_err() {
+            self.is_broken = true;
+        }
+        guesses
+    }
+
+    fn grow(
+        &mut self,
+        wishes: &[Wish<'_>],
+        rows: usize,
+        guesses: &mut [Vec<TokenId>],
+    ) -> Result<(), SequencesError> {
+        wishes.iter().for_each(|wish| self.follow(wish));
+        let mut growing = self.catch_up(wishes, rows)?;
+        loop {
+            growing.retain_mut(|one| self.lengthen(one, &wishes[one.wish], &mut guesses[one.wish]));
+            if growing.is_empty() {
+                return Ok(());
+            }
+            let stretch = |one| {
+                let Growing { sequence, last, .. } = one;
+                Stretch { sequence: *sequence, tokens: slice::from_ref(last), wants_logits: true }
+            };
+            let stretches: Vec<Stretch<'_>> = growing.iter().map(stretch).collect();
+            match self.sequences.pass(&stretches) {
+                Ok(()) => self.passes += 1,
+                // They are as long as they are.
+                Err(SequencesError::NoRoom { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            for (stretch, one) in growing.iter_mut().enumerate() {
+                one.stretch = stretch;
+                self.reading_mut(wishes[one.wish].number).ahead.push(one.last);
+            }
+        }
+    }
+
+    /// Adds a token to a guess, whose logits the latest pass has; true where it is to have another.
+    fn lengthen(&mut self, one: &mut Growing, wish: &Wish<'_>, guess: &mut Vec<TokenId>) -> bool {
+        let logits = self.sequences.logits(one.stretch).unwrap_or_default();
+        let logits = &logits[..self.num_tokens.min(logits.len())];
+        let (rules, state, scratch) = (wish.rules, &mut one.state, &mut self.scratch);
+        let next = catch_unwind(AssertUnwindSafe(|| {
+            rules.next(logits, guess.len(), state, scratch)
+        }));
+        // A constraint's own defect: the text meets it by itself, where it comes so far.
+        let Ok(Some(next)) = next else { return false };
+        guess.push(next);
+        one.last = next;
+        // The last token of a guess is not read.
+        let most = wish.most.min(self.sequences.max_positions() - wish.tokens.len() + 1);
+        guess.len() < most && next.index() < self.vocab_size
+    }
+
+    /// Brings a text's sequence to the tokens that came true; at least one is left to be read, for
+    /// the logits after it.
+    fn follow(&mut self, wish: &Wish<'_>) {
+        if !self.readings.contains_key(&wish.number) {
+            let sequence = self.with_room(|sequences| sequences.add());
+            self.readings.insert(wish.number, Reading { sequence, ..Reading::default() });
+        }
+        let reading = self.readings.get_mut(&wish.number).expect("it was put in");
+        let Some(sequence) = reading.sequence else { return };
+        let ahead = std::mem::take(&mut reading.ahead);
+        let new = &wish.tokens[reading.read..wish.tokens.len() - 1];
+        let same = ahead.iter().zip(new).take_while(|(a, b)| a == b).count();
+        reading.read += same;
+        if same == ahead.len() {
+            return;
+        }
+        let read = reading.read;
+        let truncated = self.with_room(|sequences| sequences.truncate(sequence, read));
+        match truncated {
+            Some(_) => self.reading_mut(wish.number).sequence = truncated,
+            None => self.give_up(wish.number),
+        }
+    }
+
+    /// Reads what is new, and begins the guesses of the texts that nothing is left of.
+    fn catch_up(
+        &mut self,
+        wishes: &[Wish<'_>],
+        rows: usize,
+    ) -> Result<Vec<Growing>, SequencesError> {
+        let rows = rows.min(self.sequences.options().max_rows);
+        loop {
+            for wish in wishes {
+                let unread = &wish.tokens[self.reading_mut(wish.number).read..];
+                let is_known = |token: &TokenId| token.index() < self.vocab_size;
+                let fits = wish.tokens.len() <= self.sequences.max_positions();
+                if !fits || !unread.iter().all(is_known) {
+                    self.give_up(wish.number);
+                }
+            }
+            let want = |wish: &Wish<'_>| match &self.readings[&wish.number] {
+                Reading { sequence: Some(_), read, .. } => wish.tokens.len() - read,
+                Reading { sequence: None, .. } => 0,
+            };
+            let wants: Vec<usize> = wishes.iter().map(want).collect();
+            let given = shares(rows, &wants);
+            let (mut stretches, mut growing) = (Vec::new(), Vec::new());
+            for (place, (wish, &count)) in wishes.iter().zip(&given).enumerate() {
+                let Reading { sequence: Some(sequence), read, .. } = self.readings[&wish.number]
+                else {
+                    continue;
+                };
+                if count == 0 {
+                    continue;
+                }
+                let tokens = &wish.tokens[read..read + count];
+                let wants_logits = wish.most > 0 && count == wants[place];
+                if wants_logits {
+                    let (stretch, state) = (stretches.len(), wish.rules.state.clone());
+                    let last = tokens[count - 1];
+                    growing.push(Growing { wish: place, sequence, stretch, state, last });
+                }
+                stretches.push(Stretch { sequence, tokens, wants_logits });
+            }
+            if stretches.is_empty() {
+                return Ok(growing);
+            }
+            match self.sequences.pass(&stretches) {
+                Ok(()) => {
+                    self.passes += 1;
+                    for (wish, count) in wishes.iter().zip(given) {
+                        self.reading_mut(wish.number).read += count;
+                    }
+                    return Ok(growing);
+                }
+                Err(SequencesError::NoRoom { .. }) => {
+                    if !self.forget_ended() {
+                        let youngest = wishes.iter().zip(&given).rev().find(|(_, of)| **of > 0);
+                        youngest.into_iter().for_each(|(wish, _)| self.give_up(wish.number));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn reading_mut(&mut self, number: u64) -> &mut Reading {
+        self.readings.get_mut(&number).expect("every wish was followed")
+    }
+
+    /// Takes a place or a page, where texts that have ended may have to go for it.
+    fn with_room(
+        &mut self,
+        mut take: impl FnMut(&mut dyn SequenceStore) -> Result<SequenceId, SequencesError>,
+    ) -> Option<SequenceId> {
+        loop {
+            match take(&mut *self.sequences) {
+                Ok(sequence) => return Some(sequence),
+                Err(_) if self.forget_ended() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Forgets the oldest text that has ended; false where there is none.
+    fn forget_ended(&mut self) -> bool {
+        let ended = self.readings.iter().find(|(_, reading)| reading.has_ended);
+        let ended = ended.map(|(&number, _)| number);
+        ended.into_iter().for_each(|number| self.forget(number));
+        ended.is_some()
+    }
+
+    /// Gives a text's pages up; it has no guesses from then on.
+    fn give_up(&mut self, number: u64) {
+        let Some(reading) = self.readings.get_mut(&number) else { return };
+        let Reading { sequence, has_ended, .. } = std::mem::take(reading);
+        reading.has_ended = has_ended;
+        if let Some(sequence) = sequence {
+            self.is_broken |= self.sequences.remove(sequence).is_err();
+        }
+    }
+}
