@@ -27,6 +27,7 @@ use std::slice;
 use std::sync::Arc;
 
 use palmette_core::{AnyConstraint, AnyScratch, AnyState, CommitError, Constraint, TokenId};
+use palmette_decode::likeliest;
 use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
 
 use super::shares::shares;
@@ -34,7 +35,7 @@ use crate::model::TextModel;
 use crate::sequence::TextSequence;
 
 /// Tokens that a place is tried with before the guess ends.
-const TRIED: usize = 16;
+const TRIED: usize = 64;
 
 /// Vocabularies of a model and its draft model that differ, by their first other token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,45 +139,41 @@ impl TextRules {
         logits: &[f32],
         guessed: usize,
         state: &mut Option<AnyState>,
-        scratch: &mut AnyScratch,
+        Scratch { constraint: scratch, best }: &mut Scratch,
     ) -> Option<TokenId> {
-        let mut refused = None;
-        for _ in 0..TRIED {
-            let best = best_after(logits, refused)?;
-            let token = TokenId(best.1 as u32);
-            refused = Some(best);
-            let stops = self.stops.contains(&token);
-            if stops && guessed < self.until_stops {
-                continue;
+        let tokens = (0..).map(TokenId).zip(logits.iter().copied());
+        let tokens = tokens.filter(|(_, logit)| *logit > f32::NEG_INFINITY);
+        let mut tried = 0;
+        // Mostly it is the first.
+        for most in [1, TRIED] {
+            likeliest(tokens.clone(), most, best);
+            for &(token, _) in best.iter().skip(tried) {
+                let stops = self.stops.contains(&token);
+                if stops && guessed < self.until_stops {
+                    continue;
+                }
+                let committed = match state {
+                    Some(state) => self.constraint.commit(state, token, scratch),
+                    None => Ok(()),
+                };
+                match committed {
+                    Ok(()) => return (!stops).then_some(token),
+                    Err(CommitError::Failed { .. }) => return None,
+                    Err(_) => {}
+                }
             }
-            let committed = match state {
-                Some(state) => self.constraint.commit(state, token, scratch),
-                None => Ok(()),
-            };
-            match committed {
-                Ok(()) => return (!stops).then_some(token),
-                Err(CommitError::NotAllowed { .. } | CommitError::UnknownToken { .. }) => {}
-                Err(CommitError::Failed { .. }) => return None,
-            }
+            tried = best.len();
         }
         None
     }
 }
 
-/// The largest logit and its token among those that come after one, in the order from the largest
-/// on, of equals the lowest token; `None` where there is none with any probability.
-fn best_after(logits: &[f32], one: Option<(f32, usize)>) -> Option<(f32, usize)> {
-    let mut best = None;
-    let mut most = f32::NEG_INFINITY;
-    for (token, &logit) in logits.iter().enumerate() {
-        let is_after = one.is_none_or(|(last, before)| {
-            logit < last || (logit == last && token > before)
-        });
-        if logit > most && is_after {
-            (most, best) = (logit, Some((logit, token)));
-        }
-    }
-    best
+/// Working memory of choosing a token.
+#[derive(Default)]
+struct Scratch {
+    constraint: AnyScratch,
+    /// The likeliest tokens of a row.
+    best: Vec<(TokenId, f32)>,
 }
 
 /// A text that a guess is wanted for.
@@ -199,7 +196,7 @@ pub(super) struct DraftModel {
     vocab_size: usize,
     /// By the numbers of texts, the oldest first.
     readings: BTreeMap<u64, Reading>,
-    scratch: AnyScratch,
+    scratch: Scratch,
     /// True after a failure of what computes the model.
     is_broken: bool,
     passes: u64,
@@ -230,6 +227,13 @@ struct Growing {
     last: TokenId,
 }
 
+impl Growing {
+    fn stretch(&self) -> Stretch<'_> {
+        let tokens = slice::from_ref(&self.last);
+        Stretch { sequence: self.sequence, tokens, wants_logits: true }
+    }
+}
+
 impl DraftModel {
     pub(super) fn new(model: &TextModel, sequences: Box<dyn SequenceStore>) -> Self {
         Self {
@@ -237,7 +241,7 @@ impl DraftModel {
             num_tokens: model.vocabulary().vocabulary().num_tokens(),
             vocab_size: model.engine().config().vocab_size,
             readings: BTreeMap::new(),
-            scratch: AnyScratch::default(),
+            scratch: Scratch::default(),
             is_broken: false,
             passes: 0,
         }
@@ -299,11 +303,7 @@ impl DraftModel {
             if growing.is_empty() {
                 return Ok(());
             }
-            let stretch = |one| {
-                let Growing { sequence, last, .. } = one;
-                Stretch { sequence: *sequence, tokens: slice::from_ref(last), wants_logits: true }
-            };
-            let stretches: Vec<Stretch<'_>> = growing.iter().map(stretch).collect();
+            let stretches: Vec<Stretch<'_>> = growing.iter().map(Growing::stretch).collect();
             match self.sequences.pass(&stretches) {
                 Ok(()) => self.passes += 1,
                 // They are as long as they are.
@@ -344,10 +344,11 @@ impl DraftModel {
         let reading = self.readings.get_mut(&wish.number).expect("it was put in");
         let Some(sequence) = reading.sequence else { return };
         let ahead = std::mem::take(&mut reading.ahead);
-        let new = &wish.tokens[reading.read..wish.tokens.len() - 1];
-        let same = ahead.iter().zip(new).take_while(|(a, b)| a == b).count();
-        reading.read += same;
-        if same == ahead.len() {
+        let came = wish.tokens[reading.read..].iter().zip(&ahead);
+        let same = came.take_while(|(a, b)| a == b).count();
+        let (has, most) = (reading.read + ahead.len(), wish.tokens.len() - 1);
+        reading.read = (reading.read + same).min(most);
+        if reading.read == has {
             return;
         }
         let read = reading.read;
@@ -374,8 +375,10 @@ impl DraftModel {
                     self.give_up(wish.number);
                 }
             }
+            // The last token is left to the pass whose logits are wanted.
             let want = |wish: &Wish<'_>| match &self.readings[&wish.number] {
-                Reading { sequence: Some(_), read, .. } => wish.tokens.len() - read,
+                Reading { sequence: Some(_), read, .. } if wish.most > 0 => wish.tokens.len() - read,
+                Reading { sequence: Some(_), read, .. } => wish.tokens.len() - 1 - read,
                 Reading { sequence: None, .. } => 0,
             };
             let wants: Vec<usize> = wishes.iter().map(want).collect();

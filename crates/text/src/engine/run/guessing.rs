@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use palmette_core::TokenId;
 use palmette_model::SequencesError;
 
 use super::{Plan, Runner, Share};
