@@ -459,3 +459,188 @@ impl DraftModel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+    use std::sync::Arc;
+
+    use palmette_core::mask;
+    use palmette_grammar::GrammarSource;
+    use palmette_grammar::frontends::regex::RegexOptions;
+    use palmette_model::{Session, SessionOptions};
+    use palmette_testkit::tiny_model;
+    use palmette_vocabulary::{LoadOptions, load_bytes};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::TextModelOptions;
+    use crate::request::{Constrained, TextRequest};
+
+    const POSITIONS: usize = 300;
+    const AMPLE: usize = 4000;
+
+    fn model() -> TextModel {
+        let pieces = tiny_model::pieces(&["true", "false", "ab", "\n"]);
+        let json = serde_json::to_string(&pieces).unwrap();
+        let vocabulary = load_bytes("tiny", json.as_bytes(), &LoadOptions::default()).unwrap();
+        let model = Arc::new(tiny_model::model(pieces.len(), POSITIONS));
+        TextModel::from_parts("tiny", model, vocabulary, &TextModelOptions::default()).unwrap()
+    }
+
+    fn draft_model(model: &TextModel, max_sequences: usize, max_tokens: usize) -> DraftModel {
+        let plan = SequencesOptions { max_sequences, max_tokens, max_rows: 64, threads: 1 };
+        DraftModel::new(model, model.engine().open_sequences(plan).unwrap())
+    }
+
+    /// A text that is written by whoever tests.
+    struct Text {
+        number: u64,
+        sequence: TextSequence,
+        rules: TextRules,
+        tokens: Vec<TokenId>,
+    }
+
+    impl Text {
+        fn new(model: &TextModel, number: u64, kind: usize, prompt: usize) -> Self {
+            let words: String = "a palm leaf, ".chars().cycle().take(prompt).collect();
+            let mut request = TextRequest::new(model.encode_text(&words).unwrap(), 100);
+            let text = ["", "[a-z]{0,9}(, [A-Z][a-z]{1,4}){0,30}", "(true|false|abba|[0-9])*"];
+            if !text[kind % 3].is_empty() {
+                let (text, options) = (text[kind % 3].to_owned(), RegexOptions::default());
+                let source = GrammarSource::Regex { text, options };
+                request.constraint = Constrained::by(&model.compile(&source).unwrap());
+            }
+            (request.ignores_ends, request.min_tokens) = (kind > 4, kind);
+            let mut sequence = TextSequence::new(model, &request).unwrap();
+            let rules = TextRules::new(&sequence);
+            let tokens = sequence.take_unread().to_vec();
+            Self { number, sequence, rules, tokens }
+        }
+
+        /// Writes forced tokens, and after them this one where it may follow, or another; false
+        /// where the text has ended.
+        fn write(&mut self, model: &TextModel, token: TokenId) -> bool {
+            let heard = &mut |_| ControlFlow::Continue(());
+            let goes_on = self.sequence.settle(heard).unwrap().is_none();
+            if goes_on {
+                let mut logits = vec![0.0; model.vocabulary().vocabulary().num_tokens()];
+                logits[token.index()] = 9.0;
+                self.sequence.choose(&logits, heard).unwrap();
+            }
+            self.tokens.extend_from_slice(self.sequence.take_unread());
+            self.rules.follow(&self.sequence);
+            goes_on
+        }
+
+        /// The guess by its definition: the first of the likeliest tokens in the mask, by passes
+        /// over all tokens, until one ends the text or none of them is in it.
+        fn guess(&self, model: &TextModel, most: usize) -> Vec<TokenId> {
+            let options = SessionOptions {
+                max_prompt_tokens: POSITIONS,
+                max_beams: 0,
+                max_decode_passes: 0,
+                threads: 1,
+            };
+            let mut session = Session::new(&model.engine().model().unwrap(), options).unwrap();
+            let num_tokens = model.vocabulary().vocabulary().num_tokens();
+            let (constraint, options) = self.sequence.ends();
+            let (mut state, mut scratch) = (self.sequence.state().cloned(), AnyScratch::default());
+            let mut guess: Vec<TokenId> = Vec::new();
+            while guess.len() < most {
+                let all = [&self.tokens[..], &guess].concat();
+                let logits = session.prompt_logits_after(&all).unwrap();
+                let mut order: Vec<usize> = (0..num_tokens).collect();
+                order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
+                let mut allowed = vec![u32::MAX; mask::num_words(num_tokens)];
+                if let Some(state) = &state {
+                    constraint.fill_mask(state, &mut scratch, &mut allowed).unwrap();
+                }
+                let written = self.sequence.tokens().len() + guess.len();
+                if options.ignores_stops || written < options.min_tokens {
+                    let stops = options.stop_tokens.iter();
+                    stops.for_each(|&stop| mask::remove(&mut allowed, stop));
+                }
+                let order = order.into_iter().map(|token| TokenId(token as u32));
+                let next = order.take(TRIED).find(|&token| mask::contains(&allowed, token));
+                let Some(next) = next.filter(|next| !options.stop_tokens.contains(next)) else {
+                    break;
+                };
+                guess.push(next);
+                if let Some(state) = &mut state {
+                    constraint.commit(state, next, &mut scratch).unwrap();
+                }
+            }
+            guess
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        /// Guesses side by side, whatever came true of those before, are those of their definition;
+        /// where rows, places or pages are short, some of their first tokens.
+        #[test]
+        fn guesses_are_those_of_their_definition(
+            texts in prop::collection::vec((0_usize..8, 1_usize..140), 1..5),
+            steps in prop::collection::vec(prop::collection::vec((0_usize..7, 0_usize..8, 0_u32..100), 5), 1..12),
+            places in prop::sample::select(vec![9, 3]),
+            max_tokens in prop::sample::select(vec![AMPLE, 256, 64]),
+            rows in prop::sample::select(vec![usize::MAX, 9]),
+        ) {
+            let model = model();
+            let mut drafts = draft_model(&model, places, max_tokens);
+            let is_ample = (places, max_tokens) == (9, AMPLE);
+            let mut next = texts.len() as u64;
+            let mut texts: Vec<Text> = (0..).zip(&texts)
+                .map(|(number, &(kind, prompt))| Text::new(&model, number, kind, prompt))
+                .collect();
+            for step in steps {
+                let wishes: Vec<Wish<'_>> = texts.iter().zip(&step)
+                    .map(|(text, &(most, ..))| Wish { number: text.number, tokens: &text.tokens, most, rules: &text.rules })
+                    .collect();
+                // A pass has so many rows; what is left is read by the next ones.
+                let mut guesses = drafts.guess(&wishes, rows);
+                if is_ample {
+                    for _ in 0..wishes.iter().map(|wish| wish.tokens.len()).sum::<usize>() {
+                        if wishes.iter().zip(&guesses).all(|(wish, guess)| wish.most == 0 || !guess.is_empty()) {
+                            break;
+                        }
+                        guesses = drafts.guess(&wishes, rows);
+                    }
+                }
+                let mut ended = Vec::new();
+                for (place, ((text, &(most, came_true, token)), guess)) in texts.iter_mut().zip(&step).zip(&guesses).enumerate() {
+                    let defined = text.guess(&model, most);
+                    prop_assert!(defined.starts_with(guess), "{:?} of {:?}", guess, defined);
+                    prop_assert!(!is_ample || guess.len() == defined.len(), "{:?} of {:?}", guess, defined);
+                    let true_ones = guess.iter().take(came_true).copied();
+                    if !true_ones.chain([TokenId(token)]).all(|token| text.write(&model, token)) {
+                        ended.push(place);
+                    }
+                }
+                for place in ended.into_iter().rev() {
+                    let Text { number, tokens, .. } = texts.remove(place);
+                    if tokens.len() % 2 == 0 {
+                        drafts.forget(number);
+                        continue;
+                    }
+                    drafts.keep(number);
+                    let (kind, prompt) = (place + tokens.len(), tokens.len().min(130));
+                    let text = Text::new(&model, next, kind % 8, prompt);
+                    let same = text.tokens.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
+                    drafts.begin_as(next, number, same.min(text.tokens.len() - 1));
+                    texts.push(text);
+                    next += 1;
+                }
+            }
+            prop_assert!(!drafts.is_broken);
+            // Nothing is held of texts that are forgotten.
+            for number in 0..next {
+                drafts.forget(number);
+            }
+            let pages = max_tokens / SequencesOptions::PAGE_TOKENS;
+            prop_assert!(drafts.sequences.free_pages() >= pages && drafts.readings.is_empty());
+        }
+    }
+}
