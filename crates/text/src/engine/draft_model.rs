@@ -58,8 +58,7 @@ impl OtherTokens {
     /// # Errors
     /// The first that differs.
     pub(super) fn check(model: &TextModel, draft_model: &TextModel) -> Result<(), Self> {
-        let sizes =
-            [model, draft_model].map(|of| of.vocabulary().vocabulary().num_tokens() as u32);
+        let sizes = [model, draft_model].map(|of| of.vocabulary().vocabulary().num_tokens() as u32);
         let differs = |token: &TokenId| spelling(model, *token) != spelling(draft_model, *token);
         let mut tokens = (0..sizes[0].max(sizes[1])).map(TokenId);
         let Some(token) = tokens.find(differs) else { return Ok(()) };
@@ -194,7 +193,7 @@ pub(super) struct DraftModel {
     num_tokens: usize,
     /// Tokens that the model can read.
     vocab_size: usize,
-    /// By the numbers of texts, the oldest first.
+    /// Readings by the numbers of their texts, the oldest first.
     readings: BTreeMap<u64, Reading>,
     scratch: Scratch,
     /// True after a failure of what computes the model.
@@ -202,7 +201,7 @@ pub(super) struct DraftModel {
     passes: u64,
 }
 
-/// What was read of a text.
+/// Beginning of a text that was read, and the guess behind it.
 #[derive(Default)]
 struct Reading {
     /// `None` where it was given up.
@@ -322,9 +321,8 @@ impl DraftModel {
         let logits = self.sequences.logits(one.stretch).unwrap_or_default();
         let logits = &logits[..self.num_tokens.min(logits.len())];
         let (rules, state, scratch) = (wish.rules, &mut one.state, &mut self.scratch);
-        let next = catch_unwind(AssertUnwindSafe(|| {
-            rules.next(logits, guess.len(), state, scratch)
-        }));
+        let next =
+            catch_unwind(AssertUnwindSafe(|| rules.next(logits, guess.len(), state, scratch)));
         // A constraint's own defect: the text meets it by itself, where it comes so far.
         let Ok(Some(next)) = next else { return false };
         guess.push(next);
@@ -377,7 +375,9 @@ impl DraftModel {
             }
             // The last token is left to the pass whose logits are wanted.
             let want = |wish: &Wish<'_>| match &self.readings[&wish.number] {
-                Reading { sequence: Some(_), read, .. } if wish.most > 0 => wish.tokens.len() - read,
+                Reading { sequence: Some(_), read, .. } if wish.most > 0 => {
+                    wish.tokens.len() - read
+                }
                 Reading { sequence: Some(_), read, .. } => wish.tokens.len() - 1 - read,
                 Reading { sequence: None, .. } => 0,
             };

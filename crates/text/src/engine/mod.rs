@@ -18,9 +18,9 @@
 //! # Drafts
 //! Behind a text's tokens a pass may read a guess at what follows, and tells the logits after each
 //! token of it. What stood before is looked up (`drafts`); where that has no guess, a smaller model
-//! may have one ([`Engine::start_with_draft_model`], `draft_model`). Tokens are drawn as ever, each from the logits after those before it;
-//! where they are the guessed ones, no pass is needed for them. What did not come true is taken
-//! from the sequence again.
+//! may have one ([`Engine::start_with_draft_model`], `draft_model`). Tokens are drawn as ever, each
+//! from the logits after those before it; where they are the guessed ones, no pass is needed for
+//! them. What did not come true is taken from the sequence again.
 //!
 //! # Items
 //! Where a text is to have an item that is [searched](crate::ItemSearch), its beams are forks of
@@ -203,12 +203,12 @@ impl Engine {
     /// tokens, which guesses what comes next where look-up has no guess. Texts are the same, and
     /// take fewer passes of the model where it guesses as the model writes.
     ///
-    /// It has as many sequences and pages as the model, and its passes are made between those of the
-    /// model, with as many threads as it was opened for.
+    /// It has as many sequences and pages as the model, and its passes are made between those of
+    /// the model, with as many threads as it was opened for.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and when the draft model has other tokens, there is not the memory
-    /// for it too, or no tokens are to be guessed.
+    /// As [`start`](Self::start), and when the draft model has other tokens, there is not the
+    /// memory for it too, or no tokens are to be guessed.
     pub fn start_with_draft_model(
         model: TextModel,
         draft_model: Option<TextModel>,

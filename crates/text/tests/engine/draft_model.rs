@@ -73,11 +73,13 @@ fn free(model: &TextModel, prompt: usize, seed: u64) -> TextRequest {
 /// nothing to look up.
 fn choices(model: &TextModel, prompt: usize, seed: u64) -> TextRequest {
     let characters: Vec<u8> = (33..127).collect();
-    let three = |three: &[u8]| format!("[\\x{:02x}\\x{:02x}\\x{:02x}]", three[0], three[1], three[2]);
+    let three =
+        |three: &[u8]| format!("[\\x{:02x}\\x{:02x}\\x{:02x}]", three[0], three[1], three[2]);
     let text: String = characters.chunks_exact(3).take(30).map(three).collect();
     let options = RegexOptions::default();
     let mut asked = free(model, prompt, seed);
-    asked.constraint = Constrained::by(&model.compile(&GrammarSource::Regex { text, options }).unwrap());
+    asked.constraint =
+        Constrained::by(&model.compile(&GrammarSource::Regex { text, options }).unwrap());
     asked.ignores_ends = false;
     asked
 }
@@ -164,7 +166,10 @@ fn draft_models_that_cannot_be_are_refused_by_name() {
     let shorter = tiny_model::pieces(&MORE[..5]);
     let longer = [&same[..], &["more".to_owned()]].concat();
     for (pieces, words) in [
-        (&other, r#"the draft model tiny has other tokens than tiny: token 96 is "fa\nlse" there and "false" here"#),
+        (
+            &other,
+            r#"the draft model tiny has other tokens than tiny: token 96 is "fa\nlse" there and "false" here"#,
+        ),
         (&shorter, r#"token 100 is the special token </s> there and "\n" here"#),
         (&longer, r#"token 102 is "more" there and none here"#),
     ] {

@@ -59,8 +59,7 @@ impl Runner {
             let rules = row.rules.as_ref()?;
             Some((number, Wish { number: row.number, tokens: &row.tokens, most, rules }))
         };
-        let (numbers, wishes): (Vec<usize>, Vec<Wish<'_>>) =
-            asked.iter().filter_map(wish).unzip();
+        let (numbers, wishes): (Vec<usize>, Vec<Wish<'_>>) = asked.iter().filter_map(wish).unzip();
         if wishes.is_empty() {
             return;
         }

@@ -481,9 +481,7 @@ impl Runner {
             Begin::Empty => (self.sequences.add(), 0),
             Begin::As(other, sequence, tokens) => {
                 let number = self.rows[place].number;
-                self.draft_model
-                    .iter_mut()
-                    .for_each(|model| model.begin_as(number, other, tokens));
+                self.draft_model.iter_mut().for_each(|model| model.begin_as(number, other, tokens));
                 (self.sequences.fork(sequence, tokens), tokens)
             }
         };
