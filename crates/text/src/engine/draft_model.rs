@@ -57,7 +57,7 @@ impl OtherTokens {
     ///
     /// # Errors
     /// The first that differs.
-    pub(super) fn check(model: &TextModel, draft_model: &TextModel) -> Result<(), Self> {
+    pub fn check(model: &TextModel, draft_model: &TextModel) -> Result<(), Self> {
         let sizes = [model, draft_model].map(|of| of.vocabulary().vocabulary().num_tokens() as u32);
         let differs = |token: &TokenId| spelling(model, *token) != spelling(draft_model, *token);
         let mut tokens = (0..sizes[0].max(sizes[1])).map(TokenId);

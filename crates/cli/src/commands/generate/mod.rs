@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use palmette_text::engine::OtherTokens;
 use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
 
@@ -46,8 +47,10 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     };
     let mut model = TextModel::open(&args.model, &options)?;
     let draft_model = args.draft_model.as_ref().map(|dir| {
-        let opened = TextModel::open(dir, &options);
-        opened.with_context(|| format!("--draft-model {}", dir.display()))
+        let named = || format!("--draft-model {}", dir.display());
+        let draft_model = TextModel::open(dir, &options).with_context(named)?;
+        OtherTokens::check(&model, &draft_model)?;
+        anyhow::Ok(draft_model)
     });
     let draft_model = draft_model.transpose()?;
     if let Some(path) = &args.chat_template {
