@@ -251,6 +251,12 @@ impl DraftModel {
         self.passes
     }
 
+    /// True where it may have a guess for a text: neither gave the text up nor failed.
+    pub(super) fn can_guess(&self, number: u64) -> bool {
+        let reading = self.readings.get(&number);
+        !self.is_broken && reading.is_none_or(|reading| reading.sequence.is_some())
+    }
+
     /// Has a text begin with the first tokens of another, as far as these were read here, in whole
     /// pages.
     pub(super) fn begin_as(&mut self, number: u64, other: u64, tokens: usize) {

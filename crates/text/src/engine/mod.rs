@@ -392,8 +392,9 @@ impl Engine {
 impl Drop for Engine {
     /// Ends all texts and waits for the threads.
     fn drop(&mut self) {
-        self.desk.stop();
+        // Searches first: they say why no rows come any more.
         self.beams.stop();
+        self.desk.stop();
         for thread in self.threads.drain(..) {
             // A panic was told to those whose texts it was about.
             let _ = thread.join();

@@ -23,7 +23,9 @@ impl Runner {
                 row.guesser = Guesser::LookUp;
                 left -= share.draft.len();
             }
-            if self.draft_model.is_none() || !share.draft.is_empty() {
+            let model = self.draft_model.as_ref();
+            let can_guess = model.is_some_and(|model| model.can_guess(row.number));
+            if !can_guess || !share.draft.is_empty() {
                 continue;
             }
             let most = match most {
