@@ -248,6 +248,11 @@ impl<C: Constraint + ?Sized> Generator<C> {
         &self.tokens[self.options.context.len()..]
     }
 
+    /// The position in the constraint after these tokens; `None` before the start.
+    pub fn state(&self) -> Option<&C::State> {
+        self.state.as_ref()
+    }
+
     /// Tokens of the latest generation that were no choice.
     pub fn forced(&self) -> usize {
         self.forced

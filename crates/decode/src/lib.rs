@@ -83,7 +83,7 @@ pub use generate::{Finish, GenerateOptions, Generated, Generator, NewToken, OnTo
 pub use host::HostBackend;
 pub use length::{LengthReport, LengthRule, greatest_least};
 pub use length_penalty::LengthPenalty;
-pub use log_probabilities::LogProbabilities;
+pub use log_probabilities::{LogProbabilities, likeliest};
 pub use log_softmax::log_sum_exp;
 pub use logits_source::{LogitsSource, append_one_by_one};
 pub use sampler::{SampleError, Sampler, SamplerOptionError, SamplerOptions};

@@ -35,20 +35,31 @@ impl LogProbabilities {
         let sum: f64 = all().map(|(_, logit)| f64::from(exp(logit - max))).sum();
         let norm = f64::from(max) + sum.ln();
         let log_probability = |logit: f32| (f64::from(logit) - norm) as f32;
-        let better =
-            |a: &(TokenId, f32), b: &(TokenId, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        let mut best: Vec<(TokenId, f32)> = Vec::with_capacity(top + 1);
-        for candidate in all().filter(|_| top > 0) {
-            if best.len() < top || best.last().is_some_and(|last| better(&candidate, last).is_lt())
-            {
-                let place = best.partition_point(|kept| better(kept, &candidate).is_lt());
-                best.insert(place, candidate);
-                best.truncate(top);
-            }
-        }
+        let mut best = Vec::with_capacity(top + 1);
+        likeliest(all(), top, &mut best);
         let own = logits.get(token.index()).copied().unwrap_or(f32::NEG_INFINITY);
         let top = best.into_iter().map(|(token, logit)| (token, log_probability(logit))).collect();
         Self { token: log_probability(own), top }
+    }
+}
+
+/// Writes the `top` tokens of the largest logits over `best`, best first, of equals the lowest
+/// token.
+///
+/// Cost: one pass; nothing is allocated where `best` has room for one more.
+pub fn likeliest(
+    logits: impl Iterator<Item = (TokenId, f32)>,
+    top: usize,
+    best: &mut Vec<(TokenId, f32)>,
+) {
+    best.clear();
+    let better = |a: &(TokenId, f32), b: &(TokenId, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    for candidate in logits.filter(|_| top > 0) {
+        if best.len() < top || best.last().is_some_and(|last| better(&candidate, last).is_lt()) {
+            let place = best.partition_point(|kept| better(kept, &candidate).is_lt());
+            best.insert(place, candidate);
+            best.truncate(top);
+        }
     }
 }
 

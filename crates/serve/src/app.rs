@@ -174,7 +174,8 @@ impl App {
         self.engines().into_iter().filter_map(of).collect()
     }
 
-    /// Places where models are computed that are in memory, those of texts too, by their names.
+    /// Places where models are computed that are in memory, those of texts and their draft models
+    /// too, by their names.
     fn engines(&self) -> Vec<(String, SharedEngine)> {
         let table = self.registry.table();
         let models = table.models.values().filter_map(|served| {
@@ -182,7 +183,12 @@ impl App {
             Some((served.name.clone(), loaded.engine().clone()))
         });
         let texts = table.texts.values();
-        let texts = texts.map(|served| (served.name.clone(), served.model().engine().clone()));
+        let texts = texts.flat_map(|served| {
+            let draft_model = served.engine.draft_model();
+            let draft_model = draft_model
+                .map(|model| (format!("{} draft model", served.name), model.engine().clone()));
+            [(served.name.clone(), served.model().engine().clone())].into_iter().chain(draft_model)
+        });
         models.chain(texts).collect()
     }
 

@@ -23,7 +23,7 @@ const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const TOKENS: [f64; 11] =
     [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 
-const COUNTERS: [(&str, &str); 23] = [
+const COUNTERS: [(&str, &str); 24] = [
     ("palmette_answer_cache_total", "Look-ups of kept answers, by result"),
     ("palmette_catalog_apply_waits_total", "Batches that waited for merges to make room"),
     ("palmette_device_passes_total", "Passes of a model on a device"),
@@ -52,6 +52,7 @@ const COUNTERS: [(&str, &str); 23] = [
         "palmette_recommend_stopped_total",
         "Requests that were broken off after admission, by reason",
     ),
+    ("palmette_text_draft_passes_total", "Passes of a text model's draft model"),
     ("palmette_text_mask_walks_total", "Masks that were found by walking the vocabulary, by model"),
     ("palmette_text_members_total", "Members of catalogs that texts have, by model"),
     ("palmette_text_passes_total", "Passes of a text model"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use palmette_bindings::{BoundGrammar, CODES_FIELD, Member, RankedItem};
-use palmette_core::{AnyConstraint, TokenId, Unconstrained};
+use palmette_core::{AnyConstraint, AnyState, TokenId, Unconstrained};
 use palmette_decode::{
     BeamOptions, BeamSearch, EndedSequence, Finish, GenerateOptions, Generator, LengthReport,
     LogProbabilities, NewToken, Sampler, Stage, StepBackend,
@@ -355,6 +355,11 @@ impl TextSequence {
     /// The constraint, and the ends of the text.
     pub(crate) fn ends(&self) -> (&Arc<dyn AnyConstraint>, &GenerateOptions) {
         (&self.constraint, self.generator.options())
+    }
+
+    /// Position in the constraint after all tokens so far; `None` where nothing constrains.
+    pub(crate) fn state(&self) -> Option<&AnyState> {
+        self.generator.state().filter(|_| self.is_constrained)
     }
 
     /// A flag that calls off the mask that is being made, which fails then: for a text that nobody

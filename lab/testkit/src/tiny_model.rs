@@ -16,6 +16,14 @@ pub fn pieces(more: &[&str]) -> Vec<String> {
 /// # Panics
 /// When there is no memory for it.
 pub fn model(num_pieces: usize, positions: usize) -> Model {
+    seeded(num_pieces, positions, 3)
+}
+
+/// Model of [`model`]'s shape, with weights of their own for each seed.
+///
+/// # Panics
+/// When there is no memory for it.
+pub fn seeded(num_pieces: usize, positions: usize, seed: u64) -> Model {
     let config = ModelConfig {
         vocab_size: num_pieces,
         hidden_size: 16,
@@ -30,5 +38,5 @@ pub fn model(num_pieces: usize, positions: usize) -> Model {
         tie_word_embeddings: true,
         architecture: Architecture::default(),
     };
-    Model::random(config, 3).expect("a sound configuration")
+    Model::random(config, seed).expect("a sound configuration")
 }

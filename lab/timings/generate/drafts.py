@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Texts that quote and texts that do not, with guesses by look-up and without: the same answers, and how long they take.
+"""Texts that quote and texts that do not, with guesses by look-up or a draft model and without: the same answers, and how long they take.
 
-    drafts.py --palmette target/release/palmette --text smol=DIR [--drafts 0,4,8] [--threads N] [--repeat 3]
+    drafts.py --palmette target/release/palmette --text smol=DIR [--draft-model DIR] [--drafts 0,4,8] [--threads N] [--repeat 3]
 
-Asks one server after the other for each number of guessed tokens, the likeliest tokens always. Prints a table: seconds of an answer and
+Asks one server after the other for each number of guessed tokens, the likeliest tokens always, and again with the draft model. Prints a table: seconds of an answer and
 passes of the model, ratios to no guesses, the share of guessed tokens that came true. Ends with status 1 where an answer differs.
 """
 
@@ -43,13 +43,17 @@ def main():
     parser.add_argument("--palmette", required=True)
     parser.add_argument("--text", required=True)
     parser.add_argument("--drafts", default="0,4,8")
+    parser.add_argument("--draft-model")
     parser.add_argument("--threads", default="0")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
     found = {}
     for drafts in options.drafts.split(","):
-        found[drafts] = ask_all(options, drafts)
+        found[drafts] = ask_all(options, drafts, [])
+        if options.draft_model and drafts != "0":
+            name = options.text.split("=")[0]
+            found[drafts + " by the draft model too,"] = ask_all(options, drafts, ["--text-draft-model", f"{name}={options.draft_model}"])
     drafts, differ = list(found), False
     print("| text | tokens | " + " | ".join(f"{n} guessed" for n in drafts) + " |")
     print("|---|---|" + "---|" * len(drafts))
@@ -66,8 +70,8 @@ def main():
     sys.exit("answers differ" if differ else 0)
 
 
-def ask_all(options, drafts):
-    command = [options.palmette, "serve", "--text", options.text, "--listen", "127.0.0.1:0", "--text-draft-tokens", drafts]
+def ask_all(options, drafts, extra):
+    command = [options.palmette, "serve", "--text", options.text, "--listen", "127.0.0.1:0", "--text-draft-tokens", drafts, *extra]
     if options.threads != "0":
         command += ["--threads", options.threads]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -9,27 +9,35 @@ use crate::command::{check_refused, palmette, palmette_with_input, run, run_json
 
 /// A folder with the weights of a test of `palmette-model`, and a vocabulary of the 95 characters
 /// of ASCII, a mark and an end.
-struct Model(tempfile::TempDir);
+pub(crate) struct Model(tempfile::TempDir);
 
 const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system messages') }}{% endif %}\
     {{ m.role }}: {{ m.content }} {% endfor %}{% for t in tools or [] %}{{ t.function.name }} {% endfor %}assistant: ";
 
 impl Model {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::of("tied_f32", ["<|call|>", "</s>"])
+    }
+
+    /// The model of a fixture, with these special tokens.
+    pub(crate) fn of(fixture: &str, specials: [&str; 2]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/fixtures/tied_f32");
-        for file in ["config.json", "model.safetensors"] {
-            fs::copy(root.join(file), dir.path().join(file)).unwrap();
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/fixtures");
+        for file in fs::read_dir(fixtures.join(fixture)).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            if name == "config.json" || name.starts_with("model") {
+                fs::copy(fixtures.join(fixture).join(&name), dir.path().join(&name)).unwrap();
+            }
         }
         let pieces: Vec<String> =
-            (' '..='~').map(String::from).chain(["<|call|>", "</s>"].map(String::from)).collect();
+            (' '..='~').map(String::from).chain(specials.map(String::from)).collect();
         write(dir.path(), "tokenizer.json", &json!(pieces).to_string());
         let config = json!({"eos_token": "</s>", "chat_template": TEMPLATE});
         write(dir.path(), "tokenizer_config.json", &config.to_string());
         Self(dir)
     }
 
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.0.path().to_str().unwrap()
     }
 
@@ -587,8 +595,8 @@ fn answers_do_not_depend_on_how_many_are_written_at_once() {
         .collect();
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let batch = model.file("batch.jsonl", &text);
-    let answers = |at_once: &str| -> Vec<Value> {
-        let text = run(&model.args(&["--batch", &batch, "--at-once", at_once, "-q"]));
+    let answers_with = |more: &[&str]| -> Vec<Value> {
+        let text = run(&model.args(&[&["--batch", &batch, "-q"], more].concat()));
         let without_times = |line: &str| {
             let mut answer: Value = serde_json::from_str(line).unwrap();
             let answer_members = answer.as_object_mut().unwrap();
@@ -598,6 +606,7 @@ fn answers_do_not_depend_on_how_many_are_written_at_once() {
         };
         text.lines().map(without_times).collect()
     };
+    let answers = |at_once: &str| answers_with(&["--at-once", at_once]);
     let one = answers("1");
     let ids: Vec<u64> = one.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
     assert_eq!(ids.len(), 24);
@@ -605,6 +614,21 @@ fn answers_do_not_depend_on_how_many_are_written_at_once() {
     for at_once in ["3", "8"] {
         assert_eq!(answers(at_once), one, "{at_once} at once");
     }
+    // Nor on what a draft model guesses: the model itself, or another.
+    let other = Model::of("untied_sharded", ["<|call|>", "</s>"]);
+    for draft_model in [&model, &other] {
+        assert_eq!(answers_with(&["--draft-model", draft_model.path()]), one);
+    }
+    let named = Model::of("tied_f32", ["<|tool|>", "</s>"]);
+    model.refused(
+        &["--batch", &batch, "--draft-model", named.path()],
+        &["token 95 is the special token <|tool|> there and the special token <|call|> here"],
+    );
+    model.refused(
+        &["--batch", &batch, "--draft-model", "nowhere"],
+        &["--draft-model nowhere", "not a folder"],
+    );
+    model.refused(&["--prompt", "a", "--draft-model", "b"], &["cannot be used with"]);
     // And they are those of the command for one prompt.
     let first = &lines[0];
     let [seed, max_tokens] = ["seed", "max_tokens"].map(|key| first[key].to_string());

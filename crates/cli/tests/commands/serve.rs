@@ -8,6 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::command::{check_refused, run, run_json, write};
+use crate::generate::Model;
 use crate::server::{Server, ask, ask_with, shop_args};
 use crate::shop::Shop;
 
@@ -242,6 +243,27 @@ fn flags_that_cannot_be_served_are_refused() {
     with(&["--target", "a=none:shop"], &["no model \"none\"", "there are model"]);
     with(&["--target", "a=model:none"], &["no catalog \"none\"", "there are shop"]);
     with(&["--target", "a"], &["--target a", "ALIAS=MODEL:CATALOG"]);
+    let (small, named) = (Model::new(), Model::of("tied_f32", ["<|tool|>", "</s>"]));
+    let smol = format!("smol={}", small.path());
+    let texts = |more: &[&str], words: &[&str]| {
+        check(&[&["--text", &smol, "--listen", "127.0.0.1:0"], more].concat(), words);
+    };
+    let draft = ["--text-draft-model", &smol];
+    texts(&["--text-draft-model", "x=y"], &["--text-draft-model x=y", "no text model \"x\""]);
+    texts(&["--text-draft-model", "y"], &["--text-draft-model y", "it is MODEL=DIR"]);
+    texts(&[draft, draft].concat(), &["--text-draft-model gives \"smol\" twice"]);
+    texts(
+        &["--text-draft-model", "smol=nowhere"],
+        &["--text-draft-model smol=nowhere", "nowhere: not a folder"],
+    );
+    texts(&[&draft[..], &["--text-draft-tokens", "0"]].concat(), &["smol: ", "draft_tokens is 0"]);
+    // A model of recommendations is none of texts.
+    let of_items = format!("smol={model}");
+    texts(&["--text-draft-model", &of_items], &[&format!("--text-draft-model {of_items}")]);
+    texts(
+        &["--text-draft-model", &format!("smol={}", named.path())],
+        &["smol: the draft model", "token 95 is the special token <|tool|> there"],
+    );
     with(&["--target", "a/b=model:shop"], &["\"a/b\"", "A-Z a-z 0-9"]);
     with(&["--deadline-ms", "40000"], &["40000", "--max-deadline-ms 30000"]);
     with(&["--deadline-ms", "0"], &["--deadline-ms is 0"]);

@@ -205,6 +205,34 @@ fn likelihoods_of_prompts_are_those_of_the_processor() {
     }
 }
 
+/// A draft model of one side guesses for the model of the other. Its device's failure is none of
+/// the texts.
+#[test]
+fn draft_models_are_of_either_side() {
+    let Some(DevicePair { driver, there, here, .. }) = both(&TEXTS, 5) else { return };
+    let options = EngineOptions { max_texts: 3, ..EngineOptions::default() };
+    let written = |(model, draft_model): (&TextModel, &TextModel), fails: bool| {
+        let engine =
+            Engine::start_with_draft_model(model.clone(), Some(draft_model.clone()), options)
+                .unwrap();
+        if fails {
+            driver.fail("kernel 7 went out of its memory");
+        }
+        let requests = [0, 1].map(|kind| request(model, kind, 70, 3));
+        for request in &requests {
+            let stream = engine.submit(request).unwrap();
+            assert_eq!(together(stream).unwrap(), alone(model, request));
+        }
+        engine.statistics()
+    };
+    for models in [(&there, &here), (&here, &there)] {
+        let counted = written(models, false);
+        assert!(counted.draft_passes > 0 && counted.draft_hits > 0, "{counted:?}");
+    }
+    let counted = written((&here, &there), true);
+    assert_eq!(counted.draft_passes, 0, "{counted:?}");
+}
+
 /// Texts end by the device's failure, by name, and those that come later too.
 #[test]
 fn a_device_that_fails_ends_its_texts_by_name() {

@@ -21,6 +21,9 @@ pub struct TextOptions {
     pub model: TextModelOptions,
     /// Room of the engine.
     pub engine: EngineOptions,
+    /// Draft model of the engine: a smaller model of the same tokens, which guesses what comes
+    /// next.
+    pub draft_model: Option<TextModel>,
     /// Way in which the model writes calls of tools; found in its chat template where there is
     /// none.
     pub tool_format: Option<&'static ToolFormat>,
@@ -59,7 +62,8 @@ impl ServedText {
         dir: Option<&Path>,
         options: &TextOptions,
     ) -> Result<Self, LoadError> {
-        let engine = Engine::start(model, options.engine)
+        let draft_model = options.draft_model.clone();
+        let engine = Engine::start_with_draft_model(model, draft_model, options.engine)
             .map_err(|error| LoadError::Text(format!("{name}: {error}")))?;
         let tool_format = options.tool_format.or(engine.model().tool_format());
         let tool_format = tool_format.map(|format| engine.model().spoken(format));
@@ -70,6 +74,7 @@ impl ServedText {
             context = engine.max_positions(),
             chat_template = engine.model().chat_template().is_ok(),
             tool_format = tool_format.map(|format| format.name),
+            draft_model = engine.draft_model().map(TextModel::name),
             "text model"
         );
         let loaded = seconds_since_1970() as u64;
@@ -129,6 +134,8 @@ impl ServedText {
             forced_tokens,
             drafted_tokens,
             draft_hits,
+            draft_passes,
+            draft_seconds,
             passes,
             rows,
             pass_seconds,
@@ -171,8 +178,10 @@ impl ServedText {
         metrics::counter!("palmette_text_mask_walks_total", &labels).absolute(walks);
         metrics::counter!("palmette_text_passes_total", &labels).absolute(passes);
         metrics::counter!("palmette_text_rows_total", &labels).absolute(rows);
+        metrics::counter!("palmette_text_draft_passes_total", &labels).absolute(draft_passes);
         for (stage, seconds) in [
             ("pass", pass_seconds),
+            ("draft", draft_seconds),
             ("mask", mask_seconds),
             ("choose", choose_seconds),
             ("stall", stall_seconds),

@@ -74,11 +74,20 @@ pub(crate) fn writing_of(
     template: &str,
     tool_format: &str,
 ) -> Writing {
-    let server = Server::new(config).unwrap();
     let tool_format = ToolFormat::named(tool_format);
     let options = TextOptions { engine, tool_format, ..TextOptions::default() };
+    writing_as(model, config, &options, template)
+}
+
+fn writing_as(
+    model: TextModel,
+    config: ServeConfig,
+    options: &TextOptions,
+    template: &str,
+) -> Writing {
+    let server = Server::new(config).unwrap();
     let model = model.with_chat_template(template).unwrap();
-    server.add_text("tiny", model, &options).unwrap();
+    server.add_text("tiny", model, options).unwrap();
     Writing { router: server.router(), server }
 }
 
@@ -761,6 +770,72 @@ async fn models_are_listed_and_keys_permit_them() {
     );
     let none = send("/v1/models", Method::GET, &other.key, String::new()).await.ok();
     assert_eq!(none["data"], json!([]));
+}
+
+/// Answers with a draft model are those without, with log-probabilities, drawn and under grammars;
+/// its passes and weights are counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_model_changes_no_answer() {
+    let seeded = |seed| model_of(tiny_model::seeded(pieces().len(), POSITIONS, seed));
+    let serving = |draft_model| {
+        let engine = EngineOptions { max_texts: 4, max_tokens: 2400, ..EngineOptions::default() };
+        let tool_format = ToolFormat::named("llama3");
+        let options = TextOptions { engine, tool_format, draft_model, ..TextOptions::default() };
+        writing_as(model(), config(), &options, TEMPLATE)
+    };
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 30}}, "required": ["name"]});
+    let asked = [
+        json!({"temperature": 0.0, "logprobs": true, "top_logprobs": 2}),
+        json!({"temperature": 1.0, "n": 3}),
+        json!({"temperature": 0.5, "response_format": {"type": "json_schema", "json_schema": {"name": "one", "schema": schema}}}),
+        json!({"temperature": 0.0, "guided_regex": "[a-z]{20}[A-Z]{20}[0-9]{9}", "logprobs": true}),
+    ];
+    let mut found = Vec::new();
+    for draft_model in [None, Some(seeded(3)), Some(seeded(4))] {
+        let has_draft_model = draft_model.is_some();
+        let writing = serving(draft_model);
+        let mut answers = Vec::new();
+        for asked in &asked {
+            let answer = writing.chat(asked.clone()).await.ok();
+            answers.push((answer["choices"].clone(), answer["usage"]["completion_tokens"].clone()));
+        }
+        let metrics = writing.send(Method::GET, "/metrics", Body::empty()).await.text;
+        let value = |name: &str| -> f64 {
+            let line = metrics.lines().find(|line| line.starts_with(name));
+            line.and_then(|line| line.split(' ').next_back()?.parse().ok()).expect(name)
+        };
+        assert_eq!(
+            value("palmette_text_draft_passes_total{model=\"tiny\"}") > 0.0,
+            has_draft_model
+        );
+        let weights = value("palmette_memory_bytes{kind=\"weights\"}");
+        found.push((answers, weights));
+    }
+    assert_eq!(found[0].0, found[1].0);
+    assert_eq!(found[0].0, found[2].0);
+    assert_eq!((2.0 * found[0].1, found[1].1), (found[1].1, found[2].1));
+}
+
+/// A draft model of other tokens, and one that would guess nothing, are refused when the model is
+/// added.
+#[tokio::test]
+async fn draft_models_that_cannot_be_are_refused() {
+    let json = serde_json::to_string(&tiny_model::pieces(&["\": \"", "\t", "true"])).unwrap();
+    let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
+    let engine = tiny_model::model(pieces().len(), POSITIONS);
+    let other = TextModel::from_parts("other", engine, vocabulary, &Default::default()).unwrap();
+    let refused = |draft_model, draft_tokens| {
+        let engine = EngineOptions { draft_tokens, ..EngineOptions::default() };
+        let options =
+            TextOptions { engine, draft_model: Some(draft_model), ..TextOptions::default() };
+        let server = Server::new(config()).unwrap();
+        server.add_text("tiny", model(), &options).unwrap_err().to_string()
+    };
+    let error = refused(other, 8);
+    let words = r#"tiny: the draft model other has other tokens than tiny: token 96 is "\t" there and "\n" here"#;
+    assert!(error.contains(words), "{error}");
+    let error = refused(model(), 0);
+    assert!(error.contains("draft_tokens is 0"), "{error}");
 }
 
 /// Waits until the metrics have a line.

@@ -4,6 +4,7 @@
 //! Masks, selection and ranks are the thread's; the rows of each step are the runner's, which reads
 //! them in the passes of all texts.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -118,6 +119,7 @@ impl BeamQueue {
         let BeamJob { request, beams, sink, is_dropped, since } = &mut job;
         let (waited, is_dropped) = (began - *since, &*is_dropped);
         let is_unwanted = || is_dropped.load(Ordering::Relaxed) || is_stopping();
+        let ends_told = Cell::new(0);
         let told = &mut |place: usize, event| {
             if is_unwanted() {
                 return ControlFlow::Break(());
@@ -131,6 +133,7 @@ impl BeamQueue {
                         _ => Spent::default(),
                     };
                     sink(place, Update::End(ended, spent));
+                    ends_told.set(ends_told.get() + 1);
                 }
                 TextEvent::Stage(_) => {}
             }
@@ -151,11 +154,13 @@ impl BeamQueue {
                 beams.search_by(model, request, rows, told)
             })),
         };
+        // Whoever was told of all may let go of the ticket before this is counted.
+        let is_told = matches!(&searched, Ok(Ok(ended)) if !ended.is_empty() && ended.len() == ends_told.get());
         let error = match searched {
-            _ if is_dropped.load(Ordering::Relaxed) => {
+            _ if !is_told && is_dropped.load(Ordering::Relaxed) => {
                 return desk.count(|counts| counts.cancelled += 1);
             }
-            _ if is_stopping() => EngineError::Closed,
+            _ if !is_told && is_stopping() => EngineError::Closed,
             Ok(Ok(ended)) => {
                 desk.count(|counts| {
                     let tokens = |of: &TextEnd| of.usage.completion_tokens as u64;

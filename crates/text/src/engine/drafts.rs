@@ -9,6 +9,16 @@
 
 use palmette_core::TokenId;
 
+/// The guesser of a draft.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Guesser {
+    /// [`draft`], which costs nothing: it goes first.
+    #[default]
+    LookUp,
+    /// A draft model, where look-up has no guess or pauses.
+    Model,
+}
+
 /// Tokens that must be the same before a guess, at least, and those that are compared.
 const LEAST_SAME: usize = 2;
 const MOST_SAME: usize = 8;
@@ -19,7 +29,7 @@ const FIRST: usize = 3;
 /// Passes without a guess after guesses that did not come true, at most.
 const LONGEST_PAUSE: usize = 32;
 
-/// Rule for the lengths of a text's drafts, from those that came true.
+/// Rule for the lengths of a text's drafts by one guesser, from those that came true.
 #[derive(Clone, Debug)]
 pub(super) struct DraftLengths {
     next: usize,

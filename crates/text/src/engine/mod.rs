@@ -16,10 +16,11 @@
 //! - Texts begin in the order of their arrival, and so do searches.
 //!
 //! # Drafts
-//! Behind a text's tokens a pass may read a guess at what follows (`drafts`), and tells the logits
-//! after each token of it. Tokens are drawn as ever, each from the logits after those before it;
-//! where they are the guessed ones, no pass is needed for them. What did not come true is taken
-//! from the sequence again.
+//! Behind a text's tokens a pass may read a guess at what follows, and tells the logits after each
+//! token of it. What stood before is looked up (`drafts`); where that has no guess, a smaller model
+//! may have one ([`Engine::start_with_draft_model`], `draft_model`). Tokens are drawn as ever, each
+//! from the logits after those before it; where they are the guessed ones, no pass is needed for
+//! them. What did not come true is taken from the sequence again.
 //!
 //! # Items
 //! Where a text is to have an item that is [searched](crate::ItemSearch), its beams are forks of
@@ -40,6 +41,7 @@
 
 mod beams;
 mod desk;
+mod draft_model;
 mod drafts;
 mod run;
 mod scores;
@@ -64,9 +66,11 @@ use crate::sequence::TextSequence;
 use crate::text_beams::TextBeams;
 use beams::{BeamJob, BeamQueue};
 use desk::{Desk, Waiting, Writing};
+use draft_model::DraftModel;
 use run::Runner;
 
 pub use beams::BeamSink;
+pub use draft_model::OtherTokens;
 pub use spent::Spent;
 pub use updates::{EngineError, EngineStatistics, Sink, SubmitError, Update};
 
@@ -84,8 +88,9 @@ pub struct EngineOptions {
     pub max_waiting: usize,
     /// Threads that make masks.
     pub mask_threads: usize,
-    /// Tokens that a pass reads of a text as a guess at what comes next, at most, where its latest
-    /// tokens stood before; 0 for none. Texts are the same, and take fewer passes where they quote.
+    /// Tokens that a pass reads of a text as a guess at what comes next, at most: where its latest
+    /// tokens stood before, or by a [draft model](Engine::start_with_draft_model); 0 for none. Texts
+    /// are the same, and take fewer passes where guesses come true.
     pub draft_tokens: usize,
 }
 
@@ -138,6 +143,25 @@ pub enum StartError {
     /// The memory.
     #[error(transparent)]
     Memory(#[from] SequencesError),
+    /// The memory of the draft model, or its kind.
+    #[error("the draft model {name}: {error}")]
+    DraftModel {
+        /// Name of the draft model.
+        name: String,
+        /// The reason.
+        error: SequencesError,
+    },
+    /// A draft model of other tokens.
+    #[error(transparent)]
+    OtherTokens(#[from] OtherTokens),
+    /// A draft model that would have nothing to guess.
+    #[error(
+        "draft_tokens is 0, so that the draft model {name} would guess nothing: make it 1 or more, or leave the draft model out"
+    )]
+    NoDraftTokens {
+        /// Name of the draft model.
+        name: String,
+    },
     /// The system has no thread to give.
     #[error("no thread for the engine: {0}")]
     Thread(#[from] std::io::Error),
@@ -146,6 +170,7 @@ pub enum StartError {
 /// Writes the texts of several requests at once; see the [module](self).
 pub struct Engine {
     model: TextModel,
+    draft_model: Option<TextModel>,
     desk: Arc<Desk>,
     beams: Arc<BeamQueue>,
     max_texts: usize,
@@ -171,6 +196,24 @@ impl Engine {
     /// # Errors
     /// When an option is 0, there is not the memory, or the system has no threads to give.
     pub fn start(model: TextModel, options: EngineOptions) -> Result<Self, StartError> {
+        Self::start_with_draft_model(model, None, options)
+    }
+
+    /// [`start`](Self::start) with a draft model, where there is one: a smaller model of the same
+    /// tokens, which guesses what comes next where look-up has no guess. Texts are the same, and
+    /// take fewer passes of the model where it guesses as the model writes.
+    ///
+    /// It has as many sequences and pages as the model, and its passes are made between those of
+    /// the model, with as many threads as it was opened for.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and when the draft model has other tokens, there is not the
+    /// memory for it too, or no tokens are to be guessed.
+    pub fn start_with_draft_model(
+        model: TextModel,
+        draft_model: Option<TextModel>,
+        options: EngineOptions,
+    ) -> Result<Self, StartError> {
         for (name, value) in [
             ("max_texts", options.max_texts),
             ("max_tokens", options.max_tokens),
@@ -181,16 +224,45 @@ impl Engine {
                 return Err(StartError::Zero { name });
             }
         }
-        let plan = options.sequences(&model);
-        let planned = model.engine().planned_sequence_bytes(&plan)?;
-        let sequences = model.engine().open_sequences(plan)?;
+        if let Some(draft_model) = &draft_model {
+            if options.draft_tokens == 0 {
+                return Err(StartError::NoDraftTokens { name: draft_model.name().to_owned() });
+            }
+            OtherTokens::check(&model, draft_model)?;
+        }
+        let open = |model: &TextModel| {
+            let plan = options.sequences(model);
+            let planned = model.engine().planned_sequence_bytes(&plan)?;
+            Ok((planned, model.engine().open_sequences(plan)?))
+        };
+        let (mut planned, sequences) = open(&model)?;
+        let guesses = match &draft_model {
+            None => None,
+            Some(draft_model) => {
+                let name = draft_model.name().to_owned();
+                let opened = open(draft_model);
+                let (more, sequences) =
+                    opened.map_err(|error| StartError::DraftModel { name, error })?;
+                planned += more;
+                Some(DraftModel::new(draft_model, sequences))
+            }
+        };
         let max_positions = sequences.max_positions();
         let max_tokens = sequences.free_pages() * SequencesOptions::PAGE_TOKENS;
         let desk = Arc::new(Desk::new(options.max_waiting, sequences.free_pages()));
         let beams = Arc::new(BeamQueue::new(options.max_waiting));
         let (max_texts, threads) = (options.max_texts, Vec::new());
-        let mut engine =
-            Self { model, desk, beams, max_texts, max_positions, max_tokens, planned, threads };
+        let mut engine = Self {
+            model,
+            draft_model,
+            desk,
+            beams,
+            max_texts,
+            max_positions,
+            max_tokens,
+            planned,
+            threads,
+        };
         let (model, desk, beams) =
             (engine.model.clone(), Arc::clone(&engine.desk), Arc::clone(&engine.beams));
         let named = thread::Builder::new().name("text-beams".to_owned());
@@ -202,7 +274,7 @@ impl Engine {
         }
         let runner = Runner::new(
             Arc::clone(&engine.desk),
-            sequences,
+            (sequences, guesses),
             options,
             engine.model.vocabulary().vocabulary().num_tokens(),
         );
@@ -216,7 +288,12 @@ impl Engine {
         &self.model
     }
 
-    /// Bytes of memory that it took, besides the model's weights.
+    /// The draft model.
+    pub fn draft_model(&self) -> Option<&TextModel> {
+        self.draft_model.as_ref()
+    }
+
+    /// Bytes of memory that it took, those of a draft model too, besides the models' weights.
     pub fn planned_bytes(&self) -> usize {
         self.planned
     }
@@ -315,8 +392,9 @@ impl Engine {
 impl Drop for Engine {
     /// Ends all texts and waits for the threads.
     fn drop(&mut self) {
-        self.desk.stop();
+        // Searches first: they say why no rows come any more.
         self.beams.stop();
+        self.desk.stop();
         for thread in self.threads.drain(..) {
             // A panic was told to those whose texts it was about.
             let _ = thread.join();

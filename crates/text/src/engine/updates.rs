@@ -142,6 +142,10 @@ pub struct EngineStatistics {
     pub drafted_tokens: u64,
     /// Tokens of these that were drawn then.
     pub draft_hits: u64,
+    /// Passes of the draft model.
+    pub draft_passes: u64,
+    /// Time of these, in seconds, with the choice of what is guessed.
+    pub draft_seconds: f64,
     /// Passes of the model.
     pub passes: u64,
     /// Their rows.

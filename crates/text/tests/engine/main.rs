@@ -2,6 +2,7 @@
 //! written beside them.
 
 mod beams;
+mod draft_model;
 mod items;
 
 use std::ops::ControlFlow;
@@ -15,6 +16,7 @@ use palmette_core::{
 use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
+use palmette_model::Model;
 use palmette_testkit::tiny_model;
 use palmette_text::engine::{Engine, EngineError, EngineOptions, SubmitError, TextStream, Update};
 use palmette_text::{
@@ -26,17 +28,23 @@ use proptest::prelude::*;
 
 const POSITIONS: usize = 400;
 
+/// Pieces of the vocabulary beside characters.
+const MORE: &[&str] = &["true", "false", "null", "\": ", "ab", "\n"];
+
 /// A model of made-up weights over printable characters, a few words, and an end token.
 fn model() -> TextModel {
     model_with(&TextModelOptions::default())
 }
 
 fn model_with(options: &TextModelOptions) -> TextModel {
-    let pieces = tiny_model::pieces(&["true", "false", "null", "\": ", "ab", "\n"]);
-    let json = serde_json::to_string(&pieces).unwrap();
+    let pieces = tiny_model::pieces(MORE);
+    model_of(&pieces, tiny_model::model(pieces.len(), POSITIONS), options)
+}
+
+fn model_of(pieces: &[String], model: Model, options: &TextModelOptions) -> TextModel {
+    let json = serde_json::to_string(pieces).unwrap();
     let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
-    let model = Arc::new(tiny_model::model(pieces.len(), POSITIONS));
-    TextModel::from_parts("tiny", model, vocabulary, options).unwrap()
+    TextModel::from_parts("tiny", Arc::new(model), vocabulary, options).unwrap()
 }
 
 /// A text, whole.

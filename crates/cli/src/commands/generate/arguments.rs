@@ -34,6 +34,11 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_texts, conflicts_with_all = ["prompt", "prompt_file", "ask", "chat"],
         help_heading = "Prompt")]
     pub(super) at_once: usize,
+    /// Draft model of a batch: the folder of a smaller model with the same tokens, which guesses
+    /// what comes next, under a grammar only what it allows; answers are the same, and take fewer
+    /// passes of the model
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["prompt", "prompt_file", "ask", "chat"], help_heading = "Prompt")]
+    pub(super) draft_model: Option<PathBuf>,
     #[command(flatten)]
     pub(super) shape: ShapeArgs,
     #[command(flatten)]

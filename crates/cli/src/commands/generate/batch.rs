@@ -27,7 +27,7 @@ const BEGUN: usize = 4;
 
 pub(super) fn run(
     args: &GenerateArgs,
-    model: TextModel,
+    models: (TextModel, Option<TextModel>),
     shape: (Option<&Shape>, &Arc<OpenCatalogs>),
     path: &Path,
 ) -> anyhow::Result<()> {
@@ -37,7 +37,7 @@ pub(super) fn run(
     let lines: Vec<String> = lines.collect::<Result<_, _>>().with_context(named)?;
     let asked = lines.iter().filter(|line| !line.trim().is_empty()).count();
     let bar = progress_bar(asked, "answers", args.quiet || is_stdin(path));
-    let mut batch = Batch::new(args.at_once, model, bar);
+    let mut batch = Batch::new(args.at_once, models, bar);
     for (number, line) in (1..).zip(&lines).filter(|(_, line)| !line.trim().is_empty()) {
         batch.totals.lines += 1;
         match prepare(args, &batch.model, shape, line) {
@@ -104,6 +104,7 @@ fn prepare(
 struct Batch {
     at_once: usize,
     model: TextModel,
+    draft_model: Option<TextModel>,
     /// `None` before the first text.
     engine: Option<Engine>,
     /// Begun and not printed, in the order of the lines.
@@ -147,9 +148,14 @@ struct Totals {
 }
 
 impl Batch {
-    fn new(at_once: usize, model: TextModel, bar: ProgressBar) -> Self {
+    fn new(
+        at_once: usize,
+        (model, draft_model): (TextModel, Option<TextModel>),
+        bar: ProgressBar,
+    ) -> Self {
         let (engine, open, totals) = Default::default();
-        Self { at_once, model, engine, open, totals, bar, began: Instant::now() }
+        let began = Instant::now();
+        Self { at_once, model, draft_model, engine, open, totals, bar, began }
     }
 
     /// Begins an answer; where too many are begun, prints the first of them before.
@@ -193,7 +199,9 @@ impl Batch {
                     prompt_rows,
                     ..usual
                 };
-                self.engine.insert(Engine::start(self.model.clone(), options)?)
+                let models = (self.model.clone(), self.draft_model.clone());
+                let engine = Engine::start_with_draft_model(models.0, models.1, options)?;
+                self.engine.insert(engine)
             }
         };
         Ok(engine.submit(request)?)

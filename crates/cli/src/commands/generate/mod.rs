@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use palmette_text::engine::OtherTokens;
 use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
 
@@ -37,16 +38,21 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let at_once = if args.prompt.batch.is_some() { args.at_once } else { 1 };
     let device = args.device.choice(at_once)?;
     let engine = device.text_loader(args.weights, at_once, TEXT_TOKENS)?;
-    let mut model = TextModel::open(
-        &args.model,
-        &TextModelOptions {
-            engine,
-            vocabulary: args.vocabulary.options(),
-            mask_steps: args.mask_steps,
-            threads,
-            ..TextModelOptions::default()
-        },
-    )?;
+    let options = TextModelOptions {
+        engine,
+        vocabulary: args.vocabulary.options(),
+        mask_steps: args.mask_steps,
+        threads,
+        ..TextModelOptions::default()
+    };
+    let mut model = TextModel::open(&args.model, &options)?;
+    let draft_model = args.draft_model.as_ref().map(|dir| {
+        let named = || format!("--draft-model {}", dir.display());
+        let draft_model = TextModel::open(dir, &options).with_context(named)?;
+        OtherTokens::check(&model, &draft_model)?;
+        anyhow::Ok(draft_model)
+    });
+    let draft_model = draft_model.transpose()?;
     if let Some(path) = &args.chat_template {
         let template = String::from_utf8(input::read(path)?);
         let template = template.context("a template is text in UTF-8");
@@ -57,7 +63,9 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         Questions::One(question) => {
             answer(args, &mut TextSession::new(model), *question, (shape.as_ref(), &catalogs))
         }
-        Questions::Batch(path) => batch::run(args, model, (shape.as_ref(), &catalogs), &path),
+        Questions::Batch(path) => {
+            batch::run(args, (model, draft_model), (shape.as_ref(), &catalogs), &path)
+        }
     }
 }
 

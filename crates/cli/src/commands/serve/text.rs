@@ -1,5 +1,7 @@
 //! Text models of a server: directories, room, limits.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -9,7 +11,7 @@ use palmette_model::DeviceName;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
 use palmette_text::sources::JsonForm;
-use palmette_text::{TextModelOptions, ToolFormat};
+use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
 use super::names::NamedPath;
 use super::options::MOST;
@@ -40,10 +42,16 @@ pub(crate) struct TextArgs {
     /// read faster and texts stall longer [default: 32; on a device 512]
     #[arg(long, value_name = "N")]
     text_prompt_rows: Option<usize>,
-    /// Tokens that a pass reads of a text as a guess at what comes next, where its latest tokens
-    /// stood before: texts are the same, and take fewer passes where they quote; 0 for none
+    /// Tokens that a pass reads of a text as a guess at what comes next, at most: where its latest
+    /// tokens stood before, or by a draft model. Texts are the same, and take fewer passes where
+    /// guesses come true; 0 for none
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().draft_tokens)]
     text_draft_tokens: usize,
+    /// Draft model of a text model: the directory of a smaller one with the same tokens, which
+    /// guesses what comes next where the latest tokens did not stand before, under a grammar only
+    /// what it allows. Texts are the same; may be given once for each text model
+    #[arg(long, value_name = "MODEL=DIR")]
+    text_draft_model: Vec<String>,
     /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a
     /// request with a mask that takes more is refused
     #[arg(long, value_name = "N", default_value_t = MaskBudget::DEFAULT_STEPS)]
@@ -112,6 +120,7 @@ impl TextArgs {
             let format = ToolFormat::of_name(format)?;
             formats.push((model, format));
         }
+        let draft_models = self.draft_models()?;
         let device = device.on(self.text_device.unwrap_or(device.device));
         let prompt_rows = self.text_prompt_rows.unwrap_or(match device.device {
             DeviceName::Cpu => EngineOptions::default().prompt_rows,
@@ -137,14 +146,20 @@ impl TextArgs {
             CacheLimits { max_bytes: self.text_grammar_mb << 20, ..CacheLimits::default() };
         for NamedPath { name, path } in &self.text {
             let format = formats.iter().find(|(model, _)| model == name);
+            let model = TextModelOptions {
+                engine: engine.clone(),
+                threads,
+                mask_steps: self.text_mask_steps,
+                grammars: grammars.clone(),
+                ..TextModelOptions::default()
+            };
+            let draft_model = draft_models.get(&**name).map(|dir| {
+                let opened = TextModel::open(dir, &model);
+                opened.with_context(|| format!("--text-draft-model {name}={}", dir.display()))
+            });
             let options = TextOptions {
-                model: TextModelOptions {
-                    engine: engine.clone(),
-                    threads,
-                    mask_steps: self.text_mask_steps,
-                    grammars: grammars.clone(),
-                    ..TextModelOptions::default()
-                },
+                draft_model: draft_model.transpose()?,
+                model,
                 engine: EngineOptions {
                     max_texts: self.text_places,
                     max_tokens: self.text_tokens,
@@ -163,5 +178,24 @@ impl TextArgs {
             server.load_text(name, path, &options)?;
         }
         Ok(())
+    }
+
+    /// Directories of draft models by the names of their text models.
+    fn draft_models(&self) -> anyhow::Result<BTreeMap<&str, &Path>> {
+        let mut draft_models = BTreeMap::new();
+        for text in &self.text_draft_model {
+            let (model, dir) = text.split_once('=').with_context(|| {
+                format!("--text-draft-model {text}: it is MODEL=DIR, such as smol=smaller")
+            })?;
+            ensure!(
+                self.names().any(|name| name == model),
+                "--text-draft-model {text}: there is no text model {model:?}; give it by --text"
+            );
+            ensure!(
+                draft_models.insert(model, Path::new(dir)).is_none(),
+                "--text-draft-model gives {model:?} twice; a text model has one draft model"
+            );
+        }
+        Ok(draft_models)
     }
 }

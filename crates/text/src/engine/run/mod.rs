@@ -1,5 +1,7 @@
 //! The thread that runs the model: admit, plan a pass, run it, draw tokens.
 
+mod guessing;
+
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,14 +12,15 @@ use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions
 
 use super::EngineOptions;
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
-use super::drafts::{Ahead, DraftLengths, draft};
+use super::draft_model::{DraftModel, TextRules};
+use super::drafts::{Ahead, DraftLengths, Guesser};
 use super::scores::Scores;
 use super::searching::{BeamAsk, Searching};
 use super::shares::shares;
 use super::spent::Spent;
 use super::updates::{EngineError, Update, tell};
 use crate::item_beams::SequenceBeams;
-use crate::sequence::{FinishReason, TextEnd};
+use crate::sequence::{FinishReason, TextEnd, TextSequence};
 
 /// The part of a pass's time that the model waits for masks before it: those that are quick let
 /// forced tokens go into the pass, too.
@@ -27,6 +30,7 @@ const GRACE: u32 = 50;
 pub(super) struct Runner {
     desk: Arc<Desk>,
     sequences: Box<dyn SequenceStore>,
+    draft_model: Option<DraftModel>,
     options: EngineOptions,
     /// In the order of their admission.
     rows: Vec<Row>,
@@ -61,7 +65,11 @@ struct Row {
     /// Logits after the tokens that were read, where the mask came later than they did or a draft
     /// was read as well.
     ahead: Option<Ahead>,
-    lengths: DraftLengths,
+    /// The guesser of the latest draft, and the lengths of drafts by each.
+    guesser: Guesser,
+    lengths: [DraftLengths; 2],
+    /// Rules that guesses of a draft model keep; `None` where there is no such model.
+    rules: Option<TextRules>,
     /// Time of passes since the latest choice.
     spent: Spent,
     /// A defect that ends it when its mask comes.
@@ -72,6 +80,7 @@ struct Row {
 
 /// A text that has ended.
 struct IdleSequence {
+    number: u64,
     sequence: SequenceId,
     tokens: Vec<TokenId>,
 }
@@ -96,8 +105,8 @@ type Plan = Vec<Share>;
 enum Begin {
     /// With nothing.
     Empty,
-    /// With the first tokens of another.
-    As(SequenceId, usize),
+    /// With the first tokens of another, which has this number.
+    As(u64, SequenceId, usize),
     /// Later: a text that is being read has the same beginning.
     Later,
 }
@@ -124,6 +133,12 @@ impl Row {
         self.writing.as_ref().is_some_and(|writing| writing.text.is_before_item())
     }
 
+    /// Takes the tokens that its text has had since.
+    fn take_unread(&mut self, text: &mut TextSequence) {
+        self.tokens.extend_from_slice(text.take_unread());
+        self.rules.iter_mut().for_each(|rules| rules.follow(text));
+    }
+
     /// True where its own tokens are read, few at a time.
     fn writes(&self) -> bool {
         !self.is_parked && self.read >= self.prompt
@@ -133,13 +148,24 @@ impl Row {
 impl Runner {
     pub(super) fn new(
         desk: Arc<Desk>,
-        sequences: Box<dyn SequenceStore>,
+        (sequences, draft_model): (Box<dyn SequenceStore>, Option<DraftModel>),
         options: EngineOptions,
         num_tokens: usize,
     ) -> Self {
         let (rows, kept, pass_time) = (Vec::new(), VecDeque::new(), Duration::ZERO);
         let (search, next) = (None, 0);
-        Self { desk, sequences, options, rows, kept, search, next, num_tokens, pass_time }
+        Self {
+            desk,
+            sequences,
+            draft_model,
+            options,
+            rows,
+            kept,
+            search,
+            next,
+            num_tokens,
+            pass_time,
+        }
     }
 
     /// Runs until the end. A panic is a defect, and ends all texts.
@@ -284,7 +310,9 @@ impl Runner {
             read: 0,
             most: prompt + writing.text.tokens_left(),
             ahead: None,
-            lengths: DraftLengths::default(),
+            guesser: Guesser::default(),
+            lengths: Default::default(),
+            rules: self.draft_model.as_ref().map(|_| TextRules::new(&writing.text)),
             spent: Spent::default(),
             broken: None,
             scores,
@@ -309,7 +337,7 @@ impl Runner {
             Ok(false) if writing.is_dropped() => self.cancel(place),
             Ok(false) => {
                 let row = &mut self.rows[place];
-                row.tokens.extend_from_slice(writing.text.take_unread());
+                row.take_unread(&mut writing.text);
                 row.writing = Some(writing);
                 row.is_settled = true;
                 // Where forced tokens came that were not drafted, the logits after them are wanted.
@@ -362,13 +390,18 @@ impl Runner {
     fn remove(&mut self, place: usize) {
         let row = self.rows.remove(place);
         row.ahead.iter().for_each(|ahead| self.count_draft(ahead));
-        let Some(sequence) = row.sequence else { return };
-        if row.read < SequencesOptions::PAGE_TOKENS {
-            return self.give_up(sequence);
-        }
-        let mut tokens = row.tokens;
+        let is_short = row.read < SequencesOptions::PAGE_TOKENS;
+        let sequence = match row.sequence {
+            Some(sequence) if !is_short => sequence,
+            sequence => {
+                sequence.into_iter().for_each(|sequence| self.give_up(sequence));
+                return self.forget_draft(row.number);
+            }
+        };
+        let (number, mut tokens) = (row.number, row.tokens);
         tokens.truncate(row.read);
-        self.kept.push_back(IdleSequence { sequence, tokens });
+        self.kept.push_back(IdleSequence { number, sequence, tokens });
+        self.draft_model.iter_mut().for_each(|model| model.keep(number));
         if self.kept.len() > self.options.max_texts {
             self.forget_oldest();
         }
@@ -376,7 +409,10 @@ impl Runner {
 
     fn forget_oldest(&mut self) -> bool {
         let oldest = self.kept.pop_front();
-        oldest.map(|kept| self.give_up(kept.sequence)).is_some()
+        let Some(IdleSequence { number, sequence, .. }) = oldest else { return false };
+        self.give_up(sequence);
+        self.forget_draft(number);
+        true
     }
 
     fn give_up(&mut self, sequence: SequenceId) {
@@ -422,26 +458,9 @@ impl Runner {
         let shares = given.enumerate().filter(|(_, count)| *count > 0);
         let mut plan: Plan =
             shares.map(|(place, count)| Share { place, count, draft: Vec::new() }).collect();
-        let mut left = max_rows - plan.iter().map(|share| share.count).sum::<usize>();
-        for share in &mut plan {
-            share.draft = self.draft(share.place, share.count, left);
-            left -= share.draft.len();
-        }
+        let left = max_rows - plan.iter().map(|share| share.count).sum::<usize>();
+        self.draft_all(&mut plan, left, someone_writes);
         plan
-    }
-
-    /// The draft that a text's pass reads behind the last of its tokens.
-    fn draft(&mut self, place: usize, count: usize, left: usize) -> Vec<TokenId> {
-        let row = &mut self.rows[place];
-        let is_last = count == row.unread() && row.scores.is_none();
-        // The last token of a text is not read, nor is one that an item's search chooses.
-        let room = row.most.saturating_sub(row.tokens.len() + 1);
-        let most = self.options.draft_tokens.min(room).min(left);
-        if !is_last || most == 0 || row.is_before_item() {
-            return Vec::new();
-        }
-        let most = row.lengths.next(most);
-        draft(&row.tokens, most).to_vec()
     }
 
     /// Gives a text that can go its sequence; false where it cannot go, or is better begun later.
@@ -460,7 +479,11 @@ impl Runner {
         let begun = match beginning {
             Begin::Later => return false,
             Begin::Empty => (self.sequences.add(), 0),
-            Begin::As(sequence, tokens) => (self.sequences.fork(sequence, tokens), tokens),
+            Begin::As(other, sequence, tokens) => {
+                let number = self.rows[place].number;
+                self.draft_model.iter_mut().for_each(|model| model.begin_as(number, other, tokens));
+                (self.sequences.fork(sequence, tokens), tokens)
+            }
         };
         let (sequence, tokens) = begun;
         let row = &mut self.rows[place];
@@ -484,56 +507,20 @@ impl Runner {
         for kept in &self.kept {
             let same = common(&kept.tokens);
             if same > best.0 {
-                best = (same, Begin::As(kept.sequence, same));
+                best = (same, Begin::As(kept.number, kept.sequence, same));
             }
         }
         for row in self.rows[..place].iter().filter(|row| !row.is_parked) {
             let same = common(&row.tokens);
             if same > best.0 {
                 let read = |sequence| match row.read >= same {
-                    true => Begin::As(sequence, same),
+                    true => Begin::As(row.number, sequence, same),
                     false => Begin::Later,
                 };
                 best = (same, row.sequence.map_or(Begin::Later, read));
             }
         }
         best.1
-    }
-
-    /// Takes the drafted tokens that did not come true from a text's sequence; false where its
-    /// pages are given up for that.
-    fn end_draft(&mut self, place: usize) -> bool {
-        let Some(ahead) = self.rows[place].ahead.take() else { return true };
-        self.count_draft(&ahead);
-        let row = &mut self.rows[place];
-        let (drafted, came_true) = ahead.counts();
-        if drafted > 0 {
-            row.lengths.learn(drafted, came_true);
-        }
-        let (Some(sequence), true) = (row.sequence, ahead.has_more()) else { return true };
-        let read = row.read;
-        loop {
-            match self.sequences.truncate(sequence, read) {
-                Ok(sequence) => {
-                    self.rows[place].sequence = Some(sequence);
-                    return true;
-                }
-                // A place or a page that it takes for a moment.
-                Err(_) if self.forget_oldest() => {}
-                Err(_) => {
-                    self.park(place);
-                    return false;
-                }
-            }
-        }
-    }
-
-    fn count_draft(&self, ahead: &Ahead) {
-        let (drafted, came_true) = ahead.counts();
-        self.desk.count(|counts| {
-            counts.drafted_tokens += drafted as u64;
-            counts.draft_hits += came_true as u64;
-        });
     }
 
     fn pass(&mut self, plan: &Plan, beams: usize) {
@@ -654,41 +641,6 @@ impl Runner {
         failed
     }
 
-    /// Takes the logits of the drafts of the pass that has been made, and draws by the first of
-    /// them; returns the texts whose logits failed, in order.
-    fn verify(&mut self, plan: &Plan) -> Vec<(usize, SequencesError)> {
-        let mut failed = Vec::new();
-        let most = self.sequences.options().max_sequences;
-        for (number, Share { place, count, draft }) in plan.iter().enumerate() {
-            if draft.is_empty() {
-                continue;
-            }
-            let (mut rows, mut at, end) = (Vec::new(), count - 1, count + draft.len());
-            while at < end {
-                let some = at..end.min(at + most);
-                at = some.end;
-                match self.sequences.logits_of_rows(number, some) {
-                    Ok(Some(logits)) => rows.extend_from_slice(logits),
-                    Ok(None) => unreachable!("rows of the pass, no more than sequences"),
-                    Err(error) => {
-                        failed.push((*place, error));
-                        break;
-                    }
-                }
-            }
-            let row = &mut self.rows[*place];
-            let ahead = Ahead::new(draft.clone(), rows);
-            let is_whole = failed.last().is_none_or(|(of, _)| of != place);
-            if is_whole {
-                row.ahead = Some(ahead);
-            }
-            if is_whole && row.is_settled && row.writing.is_some() {
-                self.go_on(*place);
-            }
-        }
-        failed
-    }
-
     /// Forgets a text that has ended, or takes the pages of the youngest one.
     fn make_room(&mut self, plan: &Plan) {
         if self.forget_oldest() {
@@ -774,7 +726,7 @@ impl Runner {
         self.desk.count(|counts| counts.pass_seconds += took.as_secs_f64());
         match outcome {
             Ok(()) => {
-                self.rows[place].tokens.extend_from_slice(writing.text.take_unread());
+                self.rows[place].take_unread(&mut writing.text);
                 self.desk.hand_over(Job { row: number, writing });
             }
             Err(error) => {
@@ -807,6 +759,7 @@ impl Runner {
         let sequence = row.sequence.take();
         sequence.into_iter().for_each(|sequence| self.give_up(sequence));
         ahead.iter().for_each(|ahead| self.count_draft(ahead));
+        self.forget_draft(self.rows[place].number);
         self.desk.count(|counts| counts.preempted += 1);
     }
 
@@ -828,7 +781,7 @@ impl Runner {
         };
         match error {
             None => {
-                row.tokens.extend_from_slice(writing.text.take_unread());
+                row.take_unread(&mut writing.text);
                 desk.hand_over(Job { row: row.number, writing });
             }
             Some(error) => {
