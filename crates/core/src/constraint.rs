@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Debug;
 
-use crate::{Lengths, MaskWindow, SequencePart, TokenId};
+use crate::{Lengths, MaskWindow, SequencePart, TokenId, mask};
 
 /// A set of token sequences, asked step by step.
 ///
@@ -309,6 +309,32 @@ pub trait Constraint {
         let _ = (state, scratch, mask);
         Ok(None)
     }
+}
+
+/// Successors of a state by its mask and a commit of each token in it: what a constraint without a
+/// quicker way answers. `allowed` is memory for the mask, of any size.
+///
+/// # Errors
+/// As [`Constraint::successors`].
+pub fn successors_by_mask<C: Constraint>(
+    constraint: &C,
+    state: &C::State,
+    scratch: &mut C::Scratch,
+    allowed: &mut Vec<u32>,
+    mut visit: impl FnMut(TokenId, C::State),
+) -> Result<(), C::Error> {
+    allowed.resize(mask::num_words(constraint.num_tokens()), 0);
+    constraint.fill_mask(state, scratch, allowed)?;
+    for token in mask::iter(allowed) {
+        let mut next = state.clone();
+        match constraint.commit(&mut next, token, scratch) {
+            Ok(()) => visit(token, next),
+            Err(CommitError::Failed { error, .. }) => return Err(error),
+            // The mask allowed it.
+            Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// A token that a constraint refused, or could not judge; the state is unchanged.

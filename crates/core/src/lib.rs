@@ -44,7 +44,7 @@ pub mod vocabulary_trie;
 pub use any::{AnyConstraint, AnyError, AnyScratch, AnyState};
 pub use binding::{Binding, ScopedSets, SlotId};
 pub use budget::{Asker, Askers, Budget, Interrupted};
-pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError};
+pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError, successors_by_mask};
 pub use lengths::Lengths;
 pub use mask::TokenMask;
 pub use mask_window::MaskWindow;

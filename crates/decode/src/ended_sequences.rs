@@ -1,6 +1,8 @@
 //! Sequences of a constraint as a generation ends them: by a stop token, whole, or at a length.
 
-use palmette_core::{CommitError, Constraint, Lengths, RollbackError, TokenId, mask};
+use palmette_core::{
+    CommitError, Constraint, Lengths, RollbackError, TokenId, mask, successors_by_mask,
+};
 
 use crate::error::DecodeError;
 use crate::generate::GenerateOptions;
@@ -94,22 +96,10 @@ impl<C: Constraint + ?Sized> Constraint for EndedSequences<'_, C> {
         &self,
         state: &Self::State,
         scratch: &mut Self::Scratch,
-        mut visit: impl FnMut(TokenId, Self::State),
+        visit: impl FnMut(TokenId, Self::State),
     ) -> Result<(), C::Error> {
         let mut allowed = std::mem::take(&mut scratch.mask);
-        allowed.resize(mask::num_words(self.num_tokens()), 0);
-        let filled = self.fill_mask(state, scratch, &mut allowed);
-        let visited = filled.and_then(|()| {
-            mask::iter(&allowed).try_for_each(|token| {
-                let mut after = state.clone();
-                match self.commit(&mut after, token, scratch) {
-                    Ok(()) => visit(token, after),
-                    Err(CommitError::Failed { error, .. }) => return Err(error),
-                    Err(_) => {}
-                }
-                Ok(())
-            })
-        });
+        let visited = successors_by_mask(self, state, scratch, &mut allowed, visit);
         scratch.mask = allowed;
         visited
     }

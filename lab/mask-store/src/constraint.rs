@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask, successors_by_mask};
 use palmette_grammar::{GrammarConstraint, GrammarScratch, GrammarState, PreparedVocabulary};
 use palmette_grammar_parser::glr::ParserScratch;
 use palmette_grammar_parser::recognizer::{Recognizer, RecognizerError};
@@ -91,26 +91,12 @@ impl Constraint for StoreConstraint {
         &self,
         state: &GrammarState,
         scratch: &mut StoreScratch,
-        mut visit: impl FnMut(TokenId, GrammarState),
+        visit: impl FnMut(TokenId, GrammarState),
     ) -> Result<(), RecognizerError> {
         let mut allowed = std::mem::take(&mut scratch.mask);
-        allowed.resize(mask::num_words(self.num_tokens()), 0);
-        let mut run = || {
-            self.fill_mask(state, scratch, &mut allowed)?;
-            for token in mask::iter(&allowed) {
-                let mut next = state.clone();
-                match self.commit(&mut next, token, scratch) {
-                    Ok(()) => visit(token, next),
-                    Err(CommitError::Failed { error, .. }) => return Err(error),
-                    // The mask allowed it.
-                    Err(_) => {}
-                }
-            }
-            Ok(())
-        };
-        let result = run();
+        let visited = successors_by_mask(self, state, scratch, &mut allowed, visit);
         scratch.mask = allowed;
-        result
+        visited
     }
 
     fn commit(

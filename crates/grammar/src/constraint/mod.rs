@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use palmette_core::{
     CommitError, Constraint, Lengths, NUMBER_MARK, RollbackError, SequencePart, TokenId,
-    Vocabulary, mask,
+    Vocabulary, successors_by_mask,
 };
 
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
@@ -373,26 +373,12 @@ impl Constraint for GrammarConstraint {
         &self,
         state: &GrammarState,
         scratch: &mut GrammarScratch,
-        mut visit: impl FnMut(TokenId, GrammarState),
+        visit: impl FnMut(TokenId, GrammarState),
     ) -> Result<(), RecognizerError> {
         let mut allowed = std::mem::take(&mut scratch.mask);
-        allowed.resize(mask::num_words(self.num_tokens()), 0);
-        let mut run = || {
-            self.fill_mask(state, scratch, &mut allowed)?;
-            for token in mask::iter(&allowed) {
-                if let Some((position, ended)) =
-                    self.after(state, token, &mut scratch.recognizer)?
-                {
-                    let mut next = state.clone();
-                    next.push(position, ended);
-                    visit(token, next);
-                }
-            }
-            Ok(())
-        };
-        let result = run();
+        let visited = successors_by_mask(self, state, scratch, &mut allowed, visit);
         scratch.mask = allowed;
-        result
+        visited
     }
 
     fn commit(
