@@ -36,12 +36,14 @@ mod rules;
 mod tool;
 mod tool_formats;
 
-pub use crate::json_schema::{ArgumentStyle, PARAMETER_STYLES, ParameterStyle, ValueNotation};
+pub use crate::json_schema::{
+    ArgumentStyle, ITEM, PARAMETER_STYLES, ParameterStyle, ValueNotation,
+};
 pub use error::StructuralTagError;
 pub use known_tool_formats::TOOL_FORMATS;
 pub use options::StructuralTagOptions;
 pub use tool::ARGUMENT_SCHEMAS;
-pub use tool_formats::{NUMBER, TemplateMarks, ToolFormat, UnknownToolFormat};
+pub use tool_formats::{CALL_ID, NAME, NUMBER, TemplateMarks, ToolFormat, UnknownToolFormat};
 
 use crate::json_schema::source::{JsonId, Source};
 use crate::json_schema::{JsonSchemaLimits, Warning};

@@ -3,6 +3,12 @@
 /// Stand-in for the type of a value in [`ParameterStyle::before_json`].
 const TYPE: &str = "TYPE";
 
+/// Stand-in for a parameter's name in [`ParameterStyle::end`].
+const NAME: &str = "NAME";
+
+/// Name that stands for an item's where marks after a value repeat the name.
+pub const ITEM: &str = "item";
+
 /// Marks around the parameters of a call, as a family of models writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParameterStyle {
@@ -20,7 +26,7 @@ pub struct ParameterStyle {
     pub before_value: &'static str,
     /// Blanks that may stand around a text and are none of it: once before, once after.
     pub padding: &'static str,
-    /// Text after the value.
+    /// Text after the value; `NAME` stands for the parameter's name, or `item`.
     pub end: &'static str,
     /// Text before an item of a list, where lists and objects are written in these marks, too, and
     /// not in JSON; empty elsewhere.
@@ -85,6 +91,28 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         item: "",
     },
     ParameterStyle {
+        name: "gigachat_xml",
+        before: "\n",
+        begin: "<｜GCML｜parameter name=\"",
+        before_text: "\" string=\"true\">",
+        before_json: "\" string=\"false\">",
+        before_value: "",
+        padding: "",
+        end: "</｜GCML｜parameter>",
+        item: "",
+    },
+    ParameterStyle {
+        name: "cohere_flat_xml",
+        before: "\n",
+        begin: "<cofl:tool_param name=\"",
+        before_text: "\" string=\"true\">",
+        before_json: "\" string=\"false\">",
+        before_value: "",
+        padding: "",
+        end: "</cofl:tool_param>",
+        item: "",
+    },
+    ParameterStyle {
         name: "deepseek_v41_xml",
         before: "\n",
         begin: "<｜DSML｜ parameter name=\"",
@@ -140,8 +168,19 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         item: "",
     },
     ParameterStyle {
+        name: "minimax_m3_xml",
+        before: "",
+        begin: "]<]minimax[>[<",
+        before_text: ">",
+        before_json: ">",
+        before_value: "",
+        padding: "",
+        end: "]<]minimax[>[</NAME>",
+        item: "]<]minimax[>[<item",
+    },
+    ParameterStyle {
         name: "cohere_xml",
-        before: "\n",
+        before: "",
         begin: "<cofl:value name=\"",
         before_text: "\" type=\"raw\">",
         before_json: "\" type=\"TYPE\">",
@@ -181,6 +220,28 @@ impl ParameterStyle {
     /// True where lists and objects are written in these marks, too.
     pub fn is_nested(&self) -> bool {
         !self.item.is_empty()
+    }
+
+    /// True where the mark after a value repeats the parameter's name.
+    pub fn ends_by_name(&self) -> bool {
+        self.end.contains(NAME)
+    }
+
+    /// The text after the value of a parameter of this name.
+    pub fn end_of(&self, name: &str) -> String {
+        self.end.replace(NAME, name)
+    }
+
+    /// The text that no text as a value holds. Where the mark after it repeats a name, it is what
+    /// all marks begin with, those of lists and objects too.
+    pub fn text_stop(&self) -> &'static str {
+        if self.ends_by_name() { self.begin } else { self.end }
+    }
+
+    /// The text before an item that is a value of such a mark: there is no name, and so nothing to
+    /// close its quote.
+    pub fn before_item(&self, after_name: &str) -> String {
+        format!("{}{}", self.item, after_name.strip_prefix('"').unwrap_or(after_name))
     }
 
     /// The text after a name for a value of a type of JSON Schema.

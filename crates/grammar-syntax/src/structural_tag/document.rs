@@ -335,7 +335,7 @@ impl Reader<'_, '_> {
         let tags = self.tags(at, depth)?;
         let begun = |tag: &Tag| match &tag.begin {
             Delimiter::Token(begin) => begin.parts.iter().all(|part| triggers.contains(part)),
-            Delimiter::Text(_) | Delimiter::Numbered(..) => false,
+            Delimiter::Text(_) | Delimiter::Marked(..) => false,
         };
         if let Some(tag) = tags.iter().find(|tag| !begun(tag)) {
             let rule = "no token of \"trigger_tokens\" begins this tag: its \"begin\" is one, {\"type\": \"token\", \"token\": …}";

@@ -154,6 +154,7 @@ pub(super) fn request(members: &Members<'_>, root: JsonId, format: &ToolFormat) 
         let at = members.get(root, "tool_choice").unwrap_or(root);
         return Err(members.error(at, "a call is required, and there are no tools"));
     }
+    let parallel = parallel && !format.has_one_call;
     let calls = Calls { format, root, tools: called, parallel };
     Ok(whole(members, &calls, answer, must))
 }

@@ -81,7 +81,7 @@ fn styles_differ_in_their_marks() {
     }
     let swapped = "<｜DSML｜parameter name=\"city\" string=\"false\">Oslo</｜DSML｜parameter>";
     check("deepseek_xml", WEATHER, &[], &[swapped]);
-    assert_eq!(PARAMETER_STYLES.len(), 11);
+    assert_eq!(PARAMETER_STYLES.len(), 14);
     let unknown = r#"{"type": "json_schema", "style": "yaml", "json_schema": {}}"#;
     let error = parse(unknown, &StructuralTagOptions::default()).unwrap_err().to_string();
     assert!(error.contains("json, qwen_xml, minimax_xml, deepseek_xml, glm_xml"), "{error}");
