@@ -31,6 +31,8 @@ pub struct ParameterStyle {
     /// Text before an item of a list, where lists and objects are written in these marks, too, and
     /// not in JSON; empty elsewhere.
     pub item: &'static str,
+    /// True where `&` and `"` in a name are written as in an attribute of XML.
+    pub escapes_names: bool,
 }
 
 /// The styles that are known by name.
@@ -45,6 +47,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "\n",
         end: "</parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "minimax_xml",
@@ -56,6 +59,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "deepseek_xml",
@@ -67,6 +71,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</｜DSML｜parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "glm_xml",
@@ -78,6 +83,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</arg_value>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "mimo_xml",
@@ -89,6 +95,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "gigachat_xml",
@@ -100,6 +107,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</｜GCML｜parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "cohere_flat_xml",
@@ -111,6 +119,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</cofl:tool_param>",
         item: "",
+        escapes_names: true,
     },
     ParameterStyle {
         name: "deepseek_v41_xml",
@@ -122,6 +131,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</｜DSML｜ parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "step_xml",
@@ -133,6 +143,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</steptml:parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "minicpm_xml",
@@ -144,6 +155,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</param>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "longcat_xml",
@@ -155,6 +167,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</longcat_arg_value>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "kimi_k3_xml",
@@ -166,6 +179,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "<|close|>argument<|sep|>",
         item: "",
+        escapes_names: true,
     },
     ParameterStyle {
         name: "minimax_m3_xml",
@@ -177,6 +191,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "]<]minimax[>[</NAME>",
         item: "]<]minimax[>[<item",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "cohere_xml",
@@ -188,6 +203,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</cofl:value>",
         item: "<cofl:value",
+        escapes_names: true,
     },
 ];
 
@@ -225,6 +241,22 @@ impl ParameterStyle {
     /// True where the mark after a value repeats the parameter's name.
     pub fn ends_by_name(&self) -> bool {
         self.end.contains(NAME)
+    }
+
+    /// The text of a name.
+    pub fn written_name(&self, name: &str) -> String {
+        match self.escapes_names {
+            true => name.replace('&', "&amp;").replace('"', "&quot;"),
+            false => name.to_owned(),
+        }
+    }
+
+    /// The name of a text.
+    pub fn read_name(&self, text: &str) -> String {
+        match self.escapes_names {
+            true => text.replace("&quot;", "\"").replace("&amp;", "&"),
+            false => text.to_owned(),
+        }
     }
 
     /// The text after the value of a parameter of this name.

@@ -24,7 +24,7 @@ use super::{
     goals::GoalId,
     json_text::{bare_names, some_blanks},
     number_text::{any_integer, any_number},
-    numbers::NumberSet,
+    numbers::{NumberSet, Property},
     object_plan::Plan,
     options::PropertyOrder,
     parameter_styles::{ITEM, ParameterStyle},
@@ -107,10 +107,18 @@ impl Emitter<'_, '_> {
         let after = [style.before_text, style.before_json];
         let is_plain = |name: &str| !after.iter().any(|mark| name.contains(mark));
         let regex = match names {
+            StringSet::OneOf(listed) if style.escapes_names => {
+                let written = listed.iter().map(|name| style.written_name(name));
+                Regex::alternate(written.map(|name| Regex::literal(&name)))
+            }
             StringSet::OneOf(listed) if listed.iter().all(|name| is_plain(name)) => names.regex(),
-            // A name that could be taken for a mark is none.
+            // A name that could be taken for a mark is none, nor for one with an escape.
             _ => match bare_names(names) {
                 None => return Ok(self.nothing()),
+                Some(regex) if style.escapes_names => {
+                    let escapes = [Regex::anything(), Regex::literal("&"), Regex::anything()];
+                    Regex::and([regex, Regex::complement(Regex::concat(escapes))])
+                }
                 Some(regex) => regex,
             },
         };
@@ -192,7 +200,7 @@ impl Emitter<'_, '_> {
                 self.rule(head, [&before[..], &end].concat())?;
             }
         }
-        for (type_name, in_json) in by_type(in_json, style) {
+        for (type_name, in_json) in by_type(in_json, style, goal == GoalId::ANY) {
             let before = self.before_value(&style.before_type(type_name), style, is_item)?;
             let values = match in_marks {
                 true => self.nested_values(goal, in_json)?,
@@ -320,16 +328,22 @@ impl Emitter<'_, '_> {
 }
 
 /// The cases by the types of values that a style tells apart, each with the name of its type; all
-/// together where it tells none.
-fn by_type(cases: Cases, style: &ParameterStyle) -> Vec<(&'static str, Cases)> {
+/// together where it tells none. An integer is a number where a schema asks for either; where it
+/// asks for nothing, either may be said of it.
+fn by_type(cases: Cases, style: &ParameterStyle, is_any: bool) -> Vec<(&'static str, Cases)> {
     let none = Cases::none;
     let Cases { null, truth, falsity, .. } = cases;
+    let integers = match is_any {
+        true => vec![NumberSet::with(Property::Integer, true)],
+        false => Vec::new(),
+    };
     let all = match style.tells_types() {
         false => vec![("", cases)],
         true => vec![
             ("null", Cases { null, ..none() }),
             ("boolean", Cases { truth, falsity, ..none() }),
             ("number", Cases { numbers: cases.numbers, ..none() }),
+            ("integer", Cases { numbers: integers, ..none() }),
             ("array", Cases { arrays: cases.arrays, ..none() }),
             ("object", Cases { objects: cases.objects, ..none() }),
         ],

@@ -15,6 +15,8 @@ pub(super) struct Calls<'f> {
     pub(super) root: JsonId,
     pub(super) tools: Vec<Tool>,
     pub(super) parallel: bool,
+    /// The order of members and the blanks in arguments.
+    pub(super) layout: &'f Schema,
 }
 
 /// A whole answer: reasoning where a model writes it first, then words, calls or both.
@@ -138,10 +140,11 @@ impl Calls<'_> {
 
     /// The arguments of a call: an object whatever the schema says, none where there is no schema.
     fn arguments(&self, members: &Members<'_>, tool: &Tool) -> Part {
-        let framing = Framing { objects: true, style: self.format.arguments, ..Framing::default() };
+        let style = self.format.arguments;
+        let framing = Framing { objects: true, style, ..self.layout.framing };
         let schema = |at, text: Option<&str>| {
             let text = text.map(str::to_owned);
-            Part::new(at, Format::Schema(Schema { text, framing, ..Schema::default() }))
+            Part::new(at, Format::Schema(Schema { text, framing, ..self.layout.clone() }))
         };
         match tool.input {
             Input::Nothing => schema(tool.at, Some(NOTHING)),

@@ -13,6 +13,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         begin: "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>",
         separator: "<|call|><|start|>assistant",
         after_calls: "<|call|>",
+        has_own_tools: true,
         reasoning: Some(("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")),
         answer: ("<|channel|>final<|message|>", ""),
         ..NONE
@@ -608,6 +609,7 @@ const NONE: ToolFormat = ToolFormat {
     after_calls: "",
     has_one_call: false,
     calls_stand_alone: false,
+    has_own_tools: false,
     reasoning: None,
     answer: ("", ""),
     answer_is_first: false,

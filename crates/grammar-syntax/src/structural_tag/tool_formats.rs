@@ -33,6 +33,8 @@ pub struct ToolFormat {
     pub has_one_call: bool,
     /// True where calls are all of an answer, and words do not begin as they do.
     pub calls_stand_alone: bool,
+    /// True where tools that are no functions are called in ways of their own, which are not known.
+    pub has_own_tools: bool,
     /// Around the reasoning that may come first. Where its beginning is empty the prompt has begun
     /// it, and it comes first always.
     pub reasoning: Option<(&'static str, &'static str)>,

@@ -200,7 +200,7 @@ impl ParameterReader {
             _ if buffer.len() > MAX_NAME => return Progress::Broken,
             _ => return Progress::Waiting,
         };
-        let name = buffer[..place].to_owned();
+        let name = self.style.read_name(&buffer[..place]);
         let told = told.iter().find(|(_, known)| known == mark).map_or(Told::Nothing, |it| it.0);
         self.comma(out);
         push_string(out, &name);

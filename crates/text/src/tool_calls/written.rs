@@ -58,7 +58,9 @@ fn parameter(style: &ParameterStyle, name: Option<&str>, value: &Value) -> Strin
         _ => style.before_type(type_name(value)),
     };
     let begin = match name {
-        Some(name) => format!("{}{}{name}{after_name}", style.before, style.begin),
+        Some(name) => {
+            format!("{}{}{}{after_name}", style.before, style.begin, style.written_name(name))
+        }
         None => style.before_item(&after_name),
     };
     let (pad, before_value, end) =

@@ -129,7 +129,8 @@ class Grammar:
         """Grammar of a structural tag: one argument, or the older `tags, triggers`."""
         tag = tag_of(*args, **kwargs)
         with refusals(InvalidStructuralTagError):
-            made = palmette.Grammar.from_structural_tag(tag)
+            # As in `from_json_schema`: blanks anywhere, members in the schema's order.
+            made = palmette.Grammar.from_structural_tag(tag, whitespace="flexible", order="schema")
             made.check()
         return Grammar(made, tag["format"])
 
