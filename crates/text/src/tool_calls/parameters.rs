@@ -247,7 +247,7 @@ impl ParameterReader {
     /// A list or an object shows by the mark in it, or in an empty text by the schema.
     fn unmarked(
         &mut self,
-        buffer: &mut String,
+        buffer: &mut str,
         is_over: bool,
         kinds: Kinds,
         out: &mut String,

@@ -129,8 +129,8 @@ class Grammar:
         """Grammar of a structural tag: one argument, or the older `tags, triggers`."""
         tag = tag_of(*args, **kwargs)
         with refusals(InvalidStructuralTagError):
-            # As in `from_json_schema`: blanks anywhere, members in the schema's order.
-            made = palmette.Grammar.from_structural_tag(tag, whitespace="flexible", order="schema")
+            # As in `from_json_schema`: blanks anywhere, members in the schema's order, strict schemas.
+            made = palmette.Grammar.from_structural_tag(_closed_schemas(tag), whitespace="flexible", order="schema")
             made.check()
         return Grammar(made, tag["format"])
 
@@ -221,6 +221,16 @@ def _of_structures(structures: list[dict], triggers: Any) -> dict:
         for one in structures
     ]
     return {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": triggers, "tags": tags}}
+
+
+def _closed_schemas(node: Any) -> Any:
+    """A structural tag whose schemas are `closed`."""
+    if isinstance(node, list):
+        return [_closed_schemas(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    schemas = ("json_schema", "parameters")
+    return {key: closed(value) if key in schemas else _closed_schemas(value) for key, value in node.items()}
 
 
 def _joined(kind: str, grammars: tuple[Grammar, ...]) -> dict:
