@@ -128,6 +128,10 @@ def test_grammars_are_joined():
     assert accepts(xgr.Grammar.from_ebnf('main ::= "x"', root_rule_name="main"), "x")
     assert accepts(xgr.Grammar.from_lark('start: "x"+'), "xx")
     assert accepts(xgr.Grammar.builtin_json_grammar(), '[1, {"a": null}]')
+    lax = xgr.Grammar.from_json_schema({"type": "object", "properties": {"a": {}}}, strict_mode=False)
+    joined = xgr.Grammar.concat(lax, xgr.Grammar.from_regex("!"))
+    for one in (joined, xgr.Grammar.deserialize_json(joined.serialize_json())):
+        assert accepts(one, '{"b": 1}!')
 
 
 def test_structural_tags():
