@@ -4,8 +4,8 @@
 //! tool does. Where only a string may be, it is the text as it is, but for the padding of the
 //! style. Elsewhere it is JSON, if the JSON value at its beginning is of a kind that may be and the
 //! closing mark follows it; if not, it is the text as it is. A text in quotes is JSON only where no
-//! string may be, and there every JSON value is taken as it is. Lists and objects that a style writes
-//! in marks are opened and closed as these come.
+//! string may be, and there every JSON value is taken as it is. Lists and objects that a style
+//! writes in marks are opened and closed as these come.
 
 use palmette_grammar::frontends::structural_tag::{ITEM, ParameterStyle};
 use serde_json::Value;
@@ -26,8 +26,8 @@ pub(super) struct ParameterReader {
     tool: String,
     kinds: ArgumentKinds,
     place: Place,
-    /// What is open: the call, and lists and objects in it where the style writes these in marks.
-    open: Vec<Open>,
+    /// Parts that are open: the call, and lists and objects in it where the style writes these in marks.
+    open: Vec<OpenPart>,
     /// The steps to the value that is being read, one for each that is open.
     steps: Vec<Step>,
     /// The text that ends that value.
@@ -36,7 +36,7 @@ pub(super) struct ParameterReader {
 
 /// A call, or a list or an object in it, of which parts are being read.
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenPart {
     is_list: bool,
     /// Parameters or items so far.
     count: usize,
@@ -60,9 +60,9 @@ enum Place {
     Text,
 }
 
-/// What the mark before a value says of it.
+/// Meaning of the mark before a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum ValueMark {
     Text,
     Json,
     List,
@@ -78,7 +78,7 @@ impl ParameterReader {
         kinds: &ArgumentKinds,
     ) -> Self {
         let (tool, kinds) = (tool.to_owned(), kinds.clone());
-        let call = Open { is_list: false, count: 0, end: end.trim_start().to_owned() };
+        let call = OpenPart { is_list: false, count: 0, end: end.trim_start().to_owned() };
         let (open, steps, value_end) = (vec![call], Vec::new(), String::new());
         Self { style, tool, kinds, place: Place::Start, open, steps, value_end }
     }
@@ -164,21 +164,21 @@ impl ParameterReader {
     }
 
     /// Marks before a value, and what they tell of it.
-    fn marks(&self) -> Vec<(Told, String)> {
+    fn marks(&self) -> Vec<(ValueMark, String)> {
         let style = self.style;
         if style.before_text == style.before_json {
-            return vec![(Told::Nothing, style.before_text.to_owned())];
+            return vec![(ValueMark::Nothing, style.before_text.to_owned())];
         }
-        let mut marks = vec![(Told::Text, style.before_text.to_owned())];
+        let mut marks = vec![(ValueMark::Text, style.before_text.to_owned())];
         if !style.tells_types() {
-            marks.push((Told::Json, style.before_json.to_owned()));
+            marks.push((ValueMark::Json, style.before_json.to_owned()));
             return marks;
         }
         marks.extend(TYPES.map(|name| {
             let told = match name {
-                "array" if style.is_nested() => Told::List,
-                "object" if style.is_nested() => Told::Object,
-                _ => Told::Json,
+                "array" if style.is_nested() => ValueMark::List,
+                "object" if style.is_nested() => ValueMark::Object,
+                _ => ValueMark::Json,
             };
             (told, style.before_type(name))
         }));
@@ -201,7 +201,8 @@ impl ParameterReader {
             _ => return Progress::Waiting,
         };
         let name = self.style.read_name(&buffer[..place]);
-        let told = told.iter().find(|(_, known)| known == mark).map_or(Told::Nothing, |it| it.0);
+        let told =
+            told.iter().find(|(_, known)| known == mark).map_or(ValueMark::Nothing, |it| it.0);
         self.comma(out);
         push_string(out, &name);
         out.push_str(": ");
@@ -211,19 +212,19 @@ impl ParameterReader {
         self.begin_value(told, out)
     }
 
-    /// What comes after the mark before a value.
-    fn begin_value(&mut self, told: Told, out: &mut String) -> Progress {
+    /// Steps on to what comes after the mark before a value.
+    fn begin_value(&mut self, told: ValueMark, out: &mut String) -> Progress {
         let kinds = match told {
-            Told::List | Told::Object => {
-                self.open_value(told == Told::List, out);
+            ValueMark::List | ValueMark::Object => {
+                self.open_value(told == ValueMark::List, out);
                 return Progress::More;
             }
-            Told::Text => Kinds::STRING,
-            Told::Json => Kinds::NO_STRING,
-            Told::Nothing => self.kinds.kinds_within(&self.tool, &self.steps),
+            ValueMark::Text => Kinds::STRING,
+            ValueMark::Json => Kinds::NO_STRING,
+            ValueMark::Nothing => self.kinds.kinds_within(&self.tool, &self.steps),
         };
         self.place = match self.style.before_value {
-            "" if told == Told::Nothing && self.style.is_nested() => Place::Unmarked(kinds),
+            "" if told == ValueMark::Nothing && self.style.is_nested() => Place::Unmarked(kinds),
             "" => Self::at_value(kinds),
             _ => Place::Before(kinds),
         };
@@ -234,7 +235,7 @@ impl ParameterReader {
     fn open_value(&mut self, is_list: bool, out: &mut String) {
         out.push(if is_list { '[' } else { '{' });
         let end = std::mem::take(&mut self.value_end);
-        self.open.push(Open { is_list, count: 0, end });
+        self.open.push(OpenPart { is_list, count: 0, end });
         self.place = Place::Between;
     }
 
