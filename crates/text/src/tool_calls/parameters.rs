@@ -26,7 +26,8 @@ pub(super) struct ParameterReader {
     tool: String,
     kinds: ArgumentKinds,
     place: Place,
-    /// Parts that are open: the call, and lists and objects in it where the style writes these in marks.
+    /// Parts that are open: the call, and lists and objects in it where the style writes these in
+    /// marks.
     open: Vec<OpenPart>,
     /// The steps to the value that is being read, one for each that is open.
     steps: Vec<Step>,
