@@ -1,7 +1,8 @@
 //! The memory that expressions hold, each shared part once.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use hashbrown::HashSet;
 
 use crate::Regex;
 
@@ -10,7 +11,7 @@ const COUNTS: usize = 2 * size_of::<usize>();
 
 /// Parts of expressions that were counted, by their addresses.
 #[derive(Debug, Default)]
-pub struct CountedParts(BTreeSet<usize>);
+pub struct CountedParts(HashSet<usize>);
 
 impl CountedParts {
     /// Memory that an expression holds elsewhere, without the parts that were counted before; it is

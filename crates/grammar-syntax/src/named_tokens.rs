@@ -26,10 +26,14 @@ pub(crate) fn pieces(text: &str) -> Vec<TextPart<'_>> {
     pieces
 }
 
-/// The first part that is written as special tokens are: `<…>` without blanks, capitals in
-/// brackets, or between wide bars.
+/// The first part that is written as special tokens are: `<…>` without blanks, capitals or
+/// `unused` and a number in brackets, between wide bars, or between MiniMax's brackets.
 fn name(text: &str) -> Option<(usize, usize)> {
     text.char_indices().find_map(|(start, first)| {
+        if let Some(inside) = text[start..].strip_prefix("]<]") {
+            let length = inside.find("[>[")?;
+            return Some((start, start + "]<][>[".len() + length));
+        }
         let close = match first {
             '<' => '>',
             '[' => ']',
@@ -45,7 +49,10 @@ fn name(text: &str) -> Option<(usize, usize)> {
                 !inside.contains(|c: char| c.is_whitespace() || c == '<')
                     && (!inside.contains(BAR) || inside.starts_with(BAR) && inside.ends_with(BAR))
             }
-            '[' => inside.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c == '/'),
+            '[' => match inside.strip_prefix("unused") {
+                Some(number) => number.bytes().all(|digit| digit.is_ascii_digit()),
+                None => inside.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c == '/'),
+            },
             _ => inside.chars().all(|c| c.is_alphanumeric() || c == '▁'),
         };
         let end = start + first.len_utf8() + length + close.len_utf8();
@@ -66,6 +73,8 @@ mod tests {
         for (text, expected) in [
             ("<tool_call>\n{", vec![Name("<tool_call>"), Text("\n{")]),
             ("a < b>[x][TOOL_CALLS]", vec![Text("a < b>[x]"), Name("[TOOL_CALLS]")]),
+            ("]<]minimax[>[<a>", vec![Name("]<]minimax[>["), Name("<a>")]),
+            ("[unused11][unusedx]", vec![Name("[unused11]"), Text("[unusedx]")]),
             ("<｜tool▁sep｜>", vec![Name("<｜tool▁sep｜>")]),
             ("</｜DSML｜parameter>", vec![Text("</"), Name("｜DSML｜"), Text("parameter>")]),
             ("<p name=\"", vec![Text("<p name=\"")]),

@@ -36,12 +36,14 @@ mod rules;
 mod tool;
 mod tool_formats;
 
-pub use crate::json_schema::{ArgumentStyle, PARAMETER_STYLES, ParameterStyle, ValueNotation};
+pub use crate::json_schema::{
+    ArgumentStyle, ITEM, PARAMETER_STYLES, ParameterStyle, ValueNotation,
+};
 pub use error::StructuralTagError;
 pub use known_tool_formats::TOOL_FORMATS;
 pub use options::StructuralTagOptions;
 pub use tool::ARGUMENT_SCHEMAS;
-pub use tool_formats::{NUMBER, TemplateMarks, ToolFormat, UnknownToolFormat};
+pub use tool_formats::{CALL_ID, NAME, NUMBER, TemplateMarks, ToolFormat, UnknownToolFormat};
 
 use crate::json_schema::source::{JsonId, Source};
 use crate::json_schema::{JsonSchemaLimits, Warning};
@@ -100,7 +102,8 @@ pub fn parse_tools_with_budget(
     budget: &mut Budget<'_>,
 ) -> Result<(Grammar, Vec<Warning>), StructuralTagError> {
     let (json, root) = source(request, budget)?;
-    made(&json, options, budget, |members| request::request(members, root, format))
+    let layout = format::Schema::default();
+    made(&json, options, budget, |members| request::request(members, root, format, &layout))
 }
 
 /// Warnings about what in a request with tools has no effect; its schemas and grammars are not
@@ -111,7 +114,7 @@ pub fn parse_tools_with_budget(
 pub fn check_tools(request: &str, format: &ToolFormat) -> Result<Vec<Warning>, StructuralTagError> {
     let (json, root) = source(request, &mut Budget::unlimited())?;
     let members = members::Members::new(&json);
-    request::request(&members, root, format)?;
+    request::request(&members, root, format, &format::Schema::default())?;
     Ok(members.into_warnings())
 }
 

@@ -128,6 +128,10 @@ def test_grammars_are_joined():
     assert accepts(xgr.Grammar.from_ebnf('main ::= "x"', root_rule_name="main"), "x")
     assert accepts(xgr.Grammar.from_lark('start: "x"+'), "xx")
     assert accepts(xgr.Grammar.builtin_json_grammar(), '[1, {"a": null}]')
+    lax = xgr.Grammar.from_json_schema({"type": "object", "properties": {"a": {}}}, strict_mode=False)
+    joined = xgr.Grammar.concat(lax, xgr.Grammar.from_regex("!"))
+    for one in (joined, xgr.Grammar.deserialize_json(joined.serialize_json())):
+        assert accepts(one, '{"b": 1}!')
 
 
 def test_structural_tags():
@@ -136,6 +140,10 @@ def test_structural_tags():
     assert accepts(grammar, "hello <f>true</f> bye") and not accepts(grammar, "<f>1</f>")
     part = {"type": "json_schema", "json_schema": {"enum": [None, 1]}, "max_whitespace_cnt": None}
     nulls = xgr.Grammar.from_structural_tag({"type": "structural_tag", "format": part})
+    schema = {"type": "object", "properties": {"a": {}, "b": {}}}
+    strict = xgr.Grammar.from_structural_tag({"format": {"type": "json_schema", "json_schema": schema}})
+    for text, expected in [('{"a":1,\t"b" :2}', True), ('{"b": 2, "a": 1}', False), ('{"c": 1}', False)]:
+        assert accepts(strict, text) == expected, text
     assert accepts(nulls, "null") and not accepts(nulls, "2"), "null is what is not set, but in a schema a value"
     with pytest.raises(xgr.InvalidJSONError):
         xgr.Grammar.from_structural_tag("{")
@@ -232,3 +240,31 @@ def test_refusals_are_runtime_errors_with_the_cause(compiler):
     assert isinstance(refused.value.__cause__, palmette.GrammarError)
     with pytest.raises(RuntimeError):
         compiler.compile_grammar('root ::= "a')
+
+
+def test_tags_of_models():
+    tools = [
+        {"type": "function", "function": {"name": "get", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}},
+        {"function": {"name": "now"}},
+    ]
+    call = '<tool_call>\n{"name": "get", "arguments": {"a": 1}}\n</tool_call>'
+    lax = '<tool_call>\n{"name": "now", "arguments": {"x": [1]}}\n</tool_call>'
+    for model, options, valid, invalid in [
+        ("qwen_3", {}, [f"Hm.</think>{call}", "Hm.</think>Words.", f"</think>{call}\n{lax}"], [call, f"<tool_call>{call}"]),
+        ("qwen_3", {"reasoning": False}, [call, "Words."], ["<tool_call>"]),
+        ("qwen_3", {"reasoning": False, "tool_choice": "required"}, [call], ["Words."]),
+        ("qwen_3", {"reasoning": False, "tool_choice": "none"}, ["Words."], []),
+        ("hermes", {"tool_choice": {"type": "function", "function": {"name": "now"}}}, [lax, f"<think>Hm.</think>{lax}"], [call]),
+        ("qwen_3", {"reasoning": False, "max_whitespace_cnt": 1}, [call], [call.replace("1}", "1  }")]),
+    ]:
+        tag = xgr.get_builtin_structural_tag(model, tools, **options)
+        for given in (tag, tag.model_dump(), tag.model_dump_json()):
+            grammar = xgr.Grammar.from_structural_tag(given)
+            for texts, expected in ((valid, True), (invalid, False)):
+                for text in texts:
+                    assert accepts(grammar, text) == expected, (model, options, text)
+    assert xgr.get_model_structural_tag is xgr.get_builtin_structural_tag
+    with pytest.raises(xgr.InvalidStructuralTagError, match="Invalid structural tag error.*qwen_9"):
+        xgr.Grammar.from_structural_tag(xgr.get_builtin_structural_tag("qwen_9", tools))
+    with pytest.raises(ValueError, match="a tool has a name"):
+        xgr.get_builtin_structural_tag("qwen_3", [{"parameters": {}}])

@@ -160,6 +160,9 @@ impl Emitter<'_, '_> {
             let candidate = member.place.is_some_and(|at| counter.candidates[at]);
             let effect = Effect { turn, exists: member.exists, candidate };
             let group = *groups.entry(effect).or_insert_with(|| self.part("member"));
+            if self.members_ended_by_name(group, &member.names, value)? {
+                continue;
+            }
             let names = match named.get(&(group, value)) {
                 Some(&names) => names,
                 None => {
@@ -224,12 +227,14 @@ impl Emitter<'_, '_> {
         member: &Member,
         scope: Option<InScope>,
     ) -> Result<()> {
-        let counted = scope.is_some();
-        let name = self.name(&member.names, scope)?;
         let Some(value) = self.member_value(member.value)? else { return Ok(()) };
-        if counted {
+        if scope.is_some() {
             self.counted.push((member.value, value));
         }
+        if self.members_ended_by_name(head, &member.names, value)? {
+            return Ok(());
+        }
+        let name = self.name(&member.names, scope)?;
         self.rule(head, vec![name, value])
     }
 

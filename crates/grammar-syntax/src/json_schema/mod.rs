@@ -96,7 +96,7 @@ pub use options::{
     Digits, Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder,
     Whitespace,
 };
-pub use parameter_styles::{PARAMETER_STYLES, ParameterStyle};
+pub use parameter_styles::{ITEM, PARAMETER_STYLES, ParameterStyle};
 pub use separators::{SeparatorError, Separators};
 
 use crate::{Budget, Grammar};

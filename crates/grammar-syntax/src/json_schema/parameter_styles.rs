@@ -3,6 +3,12 @@
 /// Stand-in for the type of a value in [`ParameterStyle::before_json`].
 const TYPE: &str = "TYPE";
 
+/// Stand-in for a parameter's name in [`ParameterStyle::end`].
+const NAME: &str = "NAME";
+
+/// Name that stands for an item's where marks after a value repeat the name.
+pub const ITEM: &str = "item";
+
 /// Marks around the parameters of a call, as a family of models writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParameterStyle {
@@ -20,11 +26,13 @@ pub struct ParameterStyle {
     pub before_value: &'static str,
     /// Blanks that may stand around a text and are none of it: once before, once after.
     pub padding: &'static str,
-    /// Text after the value.
+    /// Text after the value; `NAME` stands for the parameter's name, or `item`.
     pub end: &'static str,
     /// Text before an item of a list, where lists and objects are written in these marks, too, and
     /// not in JSON; empty elsewhere.
     pub item: &'static str,
+    /// True where `&` and `"` in a name are written as in an attribute of XML.
+    pub escapes_names: bool,
 }
 
 /// The styles that are known by name.
@@ -39,6 +47,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "\n",
         end: "</parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "minimax_xml",
@@ -50,6 +59,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "deepseek_xml",
@@ -61,6 +71,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</｜DSML｜parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "glm_xml",
@@ -72,6 +83,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</arg_value>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "mimo_xml",
@@ -83,6 +95,31 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</parameter>",
         item: "",
+        escapes_names: false,
+    },
+    ParameterStyle {
+        name: "gigachat_xml",
+        before: "\n",
+        begin: "<｜GCML｜parameter name=\"",
+        before_text: "\" string=\"true\">",
+        before_json: "\" string=\"false\">",
+        before_value: "",
+        padding: "",
+        end: "</｜GCML｜parameter>",
+        item: "",
+        escapes_names: false,
+    },
+    ParameterStyle {
+        name: "cohere_flat_xml",
+        before: "\n",
+        begin: "<cofl:tool_param name=\"",
+        before_text: "\" string=\"true\">",
+        before_json: "\" string=\"false\">",
+        before_value: "",
+        padding: "",
+        end: "</cofl:tool_param>",
+        item: "",
+        escapes_names: true,
     },
     ParameterStyle {
         name: "deepseek_v41_xml",
@@ -94,6 +131,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</｜DSML｜ parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "step_xml",
@@ -105,6 +143,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</steptml:parameter>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "minicpm_xml",
@@ -116,6 +155,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</param>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "longcat_xml",
@@ -127,6 +167,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</longcat_arg_value>",
         item: "",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "kimi_k3_xml",
@@ -138,10 +179,23 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "<|close|>argument<|sep|>",
         item: "",
+        escapes_names: true,
+    },
+    ParameterStyle {
+        name: "minimax_m3_xml",
+        before: "",
+        begin: "]<]minimax[>[<",
+        before_text: ">",
+        before_json: ">",
+        before_value: "",
+        padding: "",
+        end: "]<]minimax[>[</NAME>",
+        item: "]<]minimax[>[<item",
+        escapes_names: false,
     },
     ParameterStyle {
         name: "cohere_xml",
-        before: "\n",
+        before: "",
         begin: "<cofl:value name=\"",
         before_text: "\" type=\"raw\">",
         before_json: "\" type=\"TYPE\">",
@@ -149,6 +203,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         padding: "",
         end: "</cofl:value>",
         item: "<cofl:value",
+        escapes_names: true,
     },
 ];
 
@@ -181,6 +236,44 @@ impl ParameterStyle {
     /// True where lists and objects are written in these marks, too.
     pub fn is_nested(&self) -> bool {
         !self.item.is_empty()
+    }
+
+    /// True where the mark after a value repeats the parameter's name.
+    pub fn ends_by_name(&self) -> bool {
+        self.end.contains(NAME)
+    }
+
+    /// The text of a name.
+    pub fn written_name(&self, name: &str) -> String {
+        match self.escapes_names {
+            true => name.replace('&', "&amp;").replace('"', "&quot;"),
+            false => name.to_owned(),
+        }
+    }
+
+    /// The name of a text.
+    pub fn read_name(&self, text: &str) -> String {
+        match self.escapes_names {
+            true => text.replace("&quot;", "\"").replace("&amp;", "&"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// The text after the value of a parameter of this name.
+    pub fn end_of(&self, name: &str) -> String {
+        self.end.replace(NAME, name)
+    }
+
+    /// The text that no text as a value holds. Where the mark after it repeats a name, it is what
+    /// all marks begin with, those of lists and objects too.
+    pub fn text_stop(&self) -> &'static str {
+        if self.ends_by_name() { self.begin } else { self.end }
+    }
+
+    /// The text before an item that is a value of such a mark: there is no name, and so nothing to
+    /// close its quote.
+    pub fn before_item(&self, after_name: &str) -> String {
+        format!("{}{}", self.item, after_name.strip_prefix('"').unwrap_or(after_name))
     }
 
     /// The text after a name for a value of a type of JSON Schema.

@@ -24,10 +24,10 @@ use super::{
     goals::GoalId,
     json_text::{bare_names, some_blanks},
     number_text::{any_integer, any_number},
-    numbers::NumberSet,
+    numbers::{NumberSet, Property},
     object_plan::Plan,
     options::PropertyOrder,
-    parameter_styles::ParameterStyle,
+    parameter_styles::{ITEM, ParameterStyle},
     strings::StringSet,
 };
 use crate::free_text::without;
@@ -107,10 +107,18 @@ impl Emitter<'_, '_> {
         let after = [style.before_text, style.before_json];
         let is_plain = |name: &str| !after.iter().any(|mark| name.contains(mark));
         let regex = match names {
+            StringSet::OneOf(listed) if style.escapes_names => {
+                let written = listed.iter().map(|name| style.written_name(name));
+                Regex::alternate(written.map(|name| Regex::literal(&name)))
+            }
             StringSet::OneOf(listed) if listed.iter().all(|name| is_plain(name)) => names.regex(),
-            // A name that could be taken for a mark is none.
+            // A name that could be taken for a mark is none, nor for one with an escape.
             _ => match bare_names(names) {
                 None => return Ok(self.nothing()),
+                Some(regex) if style.escapes_names => {
+                    let escapes = [Regex::anything(), Regex::literal("&"), Regex::anything()];
+                    Regex::and([regex, Regex::complement(Regex::concat(escapes))])
+                }
                 Some(regex) => regex,
             },
         };
@@ -122,8 +130,29 @@ impl Emitter<'_, '_> {
         Ok(Symbol::Nonterminal(head))
     }
 
-    /// Rest after a parameter's name: marks, its value, and the mark that ends it; of an item of a
-    /// list all of it.
+    /// Rules of a member, by its name where the mark after the value repeats it; false where it
+    /// does not. Of names that are not known one by one none is written there: no rule could tell
+    /// which it was.
+    pub(super) fn members_ended_by_name(
+        &mut self,
+        head: NonterminalId,
+        names: &StringSet,
+        value: Symbol,
+    ) -> Result<bool> {
+        let style = self.frame.and_then(|frame| frame.style);
+        let Some(style) = style.filter(|style| style.ends_by_name()) else { return Ok(false) };
+        let StringSet::OneOf(listed) = names else { return Ok(true) };
+        for name in listed {
+            let begin = self.name(&StringSet::one(name.clone()), None)?;
+            let mut body = vec![begin, value];
+            body.extend(self.marks(&style.end_of(name))?);
+            self.rule(head, body)?;
+        }
+        Ok(true)
+    }
+
+    /// Rest after a parameter's name: marks, its value, and the mark that ends it, unless that
+    /// repeats the name; of an item of a list all of it.
     pub(super) fn parameter_value(
         &mut self,
         goal: GoalId,
@@ -141,17 +170,23 @@ impl Emitter<'_, '_> {
         let cases = self.compiler.value_cases_closed(goal)?;
         self.compiler.no_members(&cases, "names a set of strings as JSON writes them, and this parameter is written as its text; use a style in JSON")?;
         let blanks = self.frame.map(|frame| frame.blanks);
-        if style.is_nested() && goal == GoalId::ANY {
+        let end = match style.ends_by_name() {
+            true if is_item => self.marks(&style.end_of(ITEM))?,
+            true => Vec::new(),
+            false => self.marks(style.end)?,
+        };
+        if style.is_nested() && style.tells_types() && goal == GoalId::ANY {
             // What may be anything is JSON, whose types nobody needs to tell.
             let before = self.before_value(&style.before_type(""), style, is_item)?;
-            let (value, end) = (self.value_of(goal, cases), self.marks(style.end)?);
+            let value = self.value_of(goal, cases);
             self.rule(head, [&before[..], &[value], blanks.as_slice(), &end].concat())?;
             return Ok(Some(Symbol::Nonterminal(head)));
         }
         let in_json = Cases { strings: Vec::new(), ..Cases::clone(&cases) };
+        let in_marks = self.is_in_marks(goal, &cases, style)?;
         if !cases.strings.is_empty() {
-            let texts = padded(&cases.strings, style.padding);
-            let mut inside = vec![texts, without(&[style.end], &[style.end])];
+            let (texts, stop) = (padded(&cases.strings, style.padding), style.text_stop());
+            let mut inside = vec![texts, without(&[stop], &[stop])];
             inside.push(Regex::Class(CharClass::any()).repeat(1, None));
             if style.before_text == style.before_json
                 && let Some(others) = read_as_json(&in_json)
@@ -160,16 +195,14 @@ impl Emitter<'_, '_> {
             }
             let some = self.pattern("text", Regex::and(inside), None)?;
             let before = self.before_value(style.before_text, style, is_item)?;
-            let end = self.marks(style.end)?;
             self.rule(head, [&before[..], &[some], &end].concat())?;
             if cases.strings.iter().any(|strings| strings.contains("")) {
-                self.rule(head, [before, end].concat())?;
+                self.rule(head, [&before[..], &end].concat())?;
             }
         }
-        for (type_name, in_json) in by_type(in_json, style) {
+        for (type_name, in_json) in by_type(in_json, style, goal == GoalId::ANY) {
             let before = self.before_value(&style.before_type(type_name), style, is_item)?;
-            let end = self.marks(style.end)?;
-            let values = match style.is_nested() {
+            let values = match in_marks {
                 true => self.nested_values(goal, in_json)?,
                 false => vec![self.value_of(goal, Rc::new(in_json))],
             };
@@ -180,11 +213,28 @@ impl Emitter<'_, '_> {
         Ok(Some(Symbol::Nonterminal(head)))
     }
 
-    /// The values of one type where lists and objects are written in marks.
-    fn nested_values(&mut self, goal: GoalId, cases: Cases) -> Result<Vec<Symbol>> {
-        if cases.arrays.is_empty() && cases.objects.is_empty() {
-            return Ok(vec![self.value_of(goal, Rc::new(cases))]);
+    /// True where lists and objects among the values stand in marks, too. Where marks do not tell
+    /// of what type a value is, they do if it is a list or an object without doubt, as an empty
+    /// text is read by the schema alone, and if the object has names that are known.
+    fn is_in_marks(&mut self, goal: GoalId, cases: &Cases, style: &ParameterStyle) -> Result<bool> {
+        if !style.is_nested() || style.tells_types() {
+            return Ok(style.is_nested());
         }
+        let is_either = cases.arrays.is_empty() != cases.objects.is_empty();
+        if goal == GoalId::ANY || !cases.strings.is_empty() || !is_either {
+            return Ok(false);
+        }
+        for object in &cases.objects {
+            let plan = self.plan(object)?;
+            if plan.is_some_and(|plan| plan.is_open() && plan.places.is_empty()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The values of cases where lists and objects are written in marks.
+    fn nested_values(&mut self, goal: GoalId, cases: Cases) -> Result<Vec<Symbol>> {
         let mut values = Vec::new();
         for array in &cases.arrays {
             if array.unique.is_some() {
@@ -200,6 +250,10 @@ impl Emitter<'_, '_> {
             self.object(fresh, object)?;
             values.push(Symbol::Nonterminal(fresh));
         }
+        let others = Cases { arrays: Vec::new(), objects: Vec::new(), ..cases };
+        if others.len() > 0 {
+            values.push(self.value_of(goal, Rc::new(others)));
+        }
         Ok(values)
     }
 
@@ -211,10 +265,8 @@ impl Emitter<'_, '_> {
     ) -> Result<Vec<Symbol>> {
         let mut symbols = Vec::new();
         if is_item {
-            // There is no name, and so nothing to close its quote.
             symbols.extend(self.frame.map(|frame| frame.blanks));
-            let after = after_name.strip_prefix('"').unwrap_or(after_name);
-            symbols.extend(self.marks(&format!("{}{after}", style.item))?);
+            symbols.extend(self.marks(&style.before_item(after_name))?);
         } else {
             symbols.extend(self.marks(after_name)?);
         }
@@ -276,16 +328,22 @@ impl Emitter<'_, '_> {
 }
 
 /// The cases by the types of values that a style tells apart, each with the name of its type; all
-/// together where it tells none.
-fn by_type(cases: Cases, style: &ParameterStyle) -> Vec<(&'static str, Cases)> {
+/// together where it tells none. An integer is a number where a schema asks for either; where it
+/// asks for nothing, either may be said of it.
+fn by_type(cases: Cases, style: &ParameterStyle, is_any: bool) -> Vec<(&'static str, Cases)> {
     let none = Cases::none;
     let Cases { null, truth, falsity, .. } = cases;
+    let integers = match is_any {
+        true => vec![NumberSet::with(Property::Integer, true)],
+        false => Vec::new(),
+    };
     let all = match style.tells_types() {
         false => vec![("", cases)],
         true => vec![
             ("null", Cases { null, ..none() }),
             ("boolean", Cases { truth, falsity, ..none() }),
             ("number", Cases { numbers: cases.numbers, ..none() }),
+            ("integer", Cases { numbers: integers, ..none() }),
             ("array", Cases { arrays: cases.arrays, ..none() }),
             ("object", Cases { objects: cases.objects, ..none() }),
         ],

@@ -5,13 +5,18 @@
 //! nonterminals are one, it keeps one stack.
 
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
+use std::ops::Range;
 
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::{NonterminalId, Rule, Symbol};
 
 /// Stand-in for the nonterminal itself in its own rules.
 const ITSELF: Symbol = Symbol::Nonterminal(NonterminalId(u32::MAX));
+
+/// Stand-in for the end of a rule's body.
+const END: Symbol = Symbol::Nonterminal(NonterminalId(u32::MAX - 1));
 
 /// A nonterminal is looked at again when one that its rules mention was found to be another, but at
 /// most so often: what is left apart costs time, no text.
@@ -31,19 +36,19 @@ struct Shared {
 ///
 /// Cost: in proportion to the symbols of all rules, at most [`MAX_LOOKS`] times.
 pub(super) fn shared(rules: Vec<Rule>, num_nonterminals: usize, start: NonterminalId) -> Vec<Rule> {
-    let mut rules_of = vec![Vec::new(); num_nonterminals];
     let mut users = vec![Vec::new(); num_nonterminals];
-    for (at, rule) in rules.iter().enumerate() {
-        rules_of[rule.head.index()].push(at);
+    for rule in &rules {
         for symbol in &rule.body {
             if let Symbol::Nonterminal(used) = symbol {
                 users[used.index()].push(rule.head);
             }
         }
     }
+    let rules_of = RulesOf::new(&rules, num_nonterminals);
     let all = (0..num_nonterminals as u32).map(NonterminalId);
     let mut shared = Shared { stands_for: all.clone().map(Symbol::Nonterminal).collect() };
-    let mut by_rules: HashMap<Vec<Vec<Symbol>>, NonterminalId> = HashMap::new();
+    let mut by_rules: HashMap<Vec<Symbol>, NonterminalId> = HashMap::new();
+    let mut own = OwnRules::default();
     // What is made last mostly is what others are made of.
     let mut work: VecDeque<NonterminalId> = all.rev().filter(|&id| id != start).collect();
     let (mut waits, mut looks) = (vec![true; num_nonterminals], vec![0; num_nonterminals]);
@@ -55,13 +60,10 @@ pub(super) fn shared(rules: Vec<Rule>, num_nonterminals: usize, start: Nontermin
             continue;
         }
         looks[id.index()] += 1;
-        let own = rules_of[id.index()].iter().map(|&at| shared.body(&rules[at], id));
-        let mut own: Vec<Vec<Symbol>> = own.filter(|body| **body != [ITSELF]).collect();
-        own.sort_unstable();
-        own.dedup();
-        let same = match &own[..] {
-            [only] if only.len() == 1 => only[0],
-            _ => Symbol::Nonterminal(*by_rules.entry(own).or_insert(id)),
+        own.read(&mut shared, rules_of.of(id).iter().map(|&at| &rules[at as usize]), id);
+        let same = match own.key() {
+            &[only, END] => only,
+            key => Symbol::Nonterminal(*by_rules.entry_ref(key).or_insert(id)),
         };
         if same != Symbol::Nonterminal(id) {
             shared.stands_for[id.index()] = same;
@@ -76,27 +78,99 @@ pub(super) fn shared(rules: Vec<Rule>, num_nonterminals: usize, start: Nontermin
             }
         }
     }
-    let mut kept = Vec::with_capacity(rules.len());
-    let mut known = hashbrown::HashSet::new();
-    for rule in rules {
-        if shared.stands_for[rule.head.index()] == Symbol::Nonterminal(rule.head) {
-            let body = rule.body.iter().map(|&symbol| shared.resolve(symbol)).collect();
-            let rule = Rule { head: rule.head, body };
-            if known.insert(rule.clone()) {
-                kept.push(rule);
-            }
+    let mut kept: Vec<Rule> = Vec::with_capacity(rules.len());
+    // The places of rules in `kept`, by their hashes.
+    let (mut known, hasher) = (HashTable::new(), DefaultHashBuilder::default());
+    for mut rule in rules {
+        if shared.stands_for[rule.head.index()] != Symbol::Nonterminal(rule.head) {
+            continue;
+        }
+        rule.body.iter_mut().for_each(|symbol| *symbol = shared.resolve(*symbol));
+        let hash = hasher.hash_one(&rule);
+        if known.find(hash, |&at: &usize| kept[at] == rule).is_none() {
+            known.insert_unique(hash, kept.len(), |&at| hasher.hash_one(&kept[at]));
+            kept.push(rule);
         }
     }
     kept
 }
 
-impl Shared {
-    /// The body of a rule of `head`, in symbols that stand for themselves.
-    fn body(&mut self, rule: &Rule, head: NonterminalId) -> Vec<Symbol> {
-        let itself = |symbol| if symbol == Symbol::Nonterminal(head) { ITSELF } else { symbol };
-        rule.body.iter().map(|&symbol| itself(self.resolve(symbol))).collect()
+/// The places of the rules of every nonterminal, in one array.
+///
+/// Nonterminal `n` has `places[starts[n]..starts[n + 1]]`, ascending.
+struct RulesOf {
+    starts: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl RulesOf {
+    fn new(rules: &[Rule], num_nonterminals: usize) -> Self {
+        let mut starts = vec![0; num_nonterminals + 1];
+        rules.iter().for_each(|rule| starts[rule.head.index() + 1] += 1);
+        for id in 0..num_nonterminals {
+            starts[id + 1] += starts[id];
+        }
+        let (mut next, mut places) = (starts.clone(), vec![0; rules.len()]);
+        for (at, rule) in rules.iter().enumerate() {
+            let place = &mut next[rule.head.index()];
+            places[*place as usize] = at as u32;
+            *place += 1;
+        }
+        Self { starts, places }
     }
 
+    fn of(&self, id: NonterminalId) -> &[u32] {
+        let [from, to] = [id.index(), id.index() + 1].map(|at| self.starts[at] as usize);
+        &self.places[from..to]
+    }
+}
+
+/// The bodies of one nonterminal's rules, sorted, each once: what it is compared by.
+///
+/// The buffers are those of the nonterminal before, so that one that is compared allocates nothing.
+#[derive(Default)]
+struct OwnRules {
+    symbols: Vec<Symbol>,
+    /// The bodies' places in `symbols`.
+    bodies: Vec<Range<usize>>,
+    /// Bodies in their order, [`END`] after each.
+    key: Vec<Symbol>,
+}
+
+impl OwnRules {
+    fn read<'r>(
+        &mut self,
+        shared: &mut Shared,
+        rules: impl Iterator<Item = &'r Rule>,
+        head: NonterminalId,
+    ) {
+        let Self { symbols, bodies, key } = self;
+        symbols.clear();
+        bodies.clear();
+        key.clear();
+        let itself = |symbol| if symbol == Symbol::Nonterminal(head) { ITSELF } else { symbol };
+        for rule in rules {
+            let from = symbols.len();
+            symbols.extend(rule.body.iter().map(|&symbol| itself(shared.resolve(symbol))));
+            match symbols[from..] == [ITSELF] {
+                true => symbols.truncate(from),
+                false => bodies.push(from..symbols.len()),
+            }
+        }
+        bodies.sort_unstable_by(|one, other| symbols[one.clone()].cmp(&symbols[other.clone()]));
+        bodies.dedup_by(|one, other| symbols[one.clone()] == symbols[other.clone()]);
+        for body in bodies {
+            key.extend_from_slice(&symbols[body.clone()]);
+            key.push(END);
+        }
+    }
+
+    fn key(&self) -> &[Symbol] {
+        &self.key
+    }
+}
+
+impl Shared {
     /// Representative of a symbol in the end. Circles cannot be: what stands for another stands for
     /// itself then.
     fn resolve(&mut self, symbol: Symbol) -> Symbol {

@@ -15,6 +15,8 @@ pub(super) struct Calls<'f> {
     pub(super) root: JsonId,
     pub(super) tools: Vec<Tool>,
     pub(super) parallel: bool,
+    /// The order of members and the blanks in arguments.
+    pub(super) layout: &'f Schema,
 }
 
 /// A whole answer: reasoning where a model writes it first, then words, calls or both.
@@ -36,6 +38,10 @@ pub(super) fn whole(
             Part::new(root, Format::Sequence(vec![words, Part::new(root, called)]))
         }
         (false, true) => calls.alone(members),
+        (false, false) if format.calls_stand_alone && is_free => {
+            let words = Part::written(root, Language::Regex, &no_beginning(format.trigger));
+            Part::new(root, Format::Or(vec![words, calls.alone(members)]))
+        }
         (false, false) if !is_free || is_marked => {
             Part::new(root, Format::Or(vec![words, calls.alone(members)]))
         }
@@ -62,19 +68,30 @@ pub(super) fn whole(
 }
 
 impl Calls<'_> {
-    /// One call or several.
-    fn alone(&self, members: &Members<'_>) -> Part {
+    /// One call or several, without what stands around them all.
+    fn list(&self, members: &Members<'_>) -> Part {
         let list = Format::Separated(Separated {
             tags: self.tags(members),
             separator: self.format.separator.to_owned(),
             at_least_one: true,
             stop_after_first: !self.parallel,
         });
-        let list = Part::new(self.root, list);
-        match self.format.group {
+        Part::new(self.root, list)
+    }
+
+    /// One call or several.
+    fn alone(&self, members: &Members<'_>) -> Part {
+        let list = self.list(members);
+        let list = match self.format.group {
             None => list,
             Some((begin, end)) => Part::tag(self.root, begin, list, end),
+        };
+        if self.format.after_calls.is_empty() {
+            return list;
         }
+        let content = Box::new(Part::fixed(self.root, self.format.after_calls));
+        let end = Part::new(self.root, Format::Repeated { content, min: 0, max: Some(1) });
+        Part::new(self.root, Format::Sequence(vec![list, end]))
     }
 
     /// Words in which calls may stand.
@@ -82,10 +99,10 @@ impl Calls<'_> {
         // Calls that stand together are one region.
         let (tags, stop_after_first) = match self.format.group {
             None => (self.tags(members), !self.parallel),
-            Some(_) => match self.alone(members).format {
-                Format::Tag(group) => (vec![*group], true),
-                _ => unreachable!("calls that stand together are a tag"),
-            },
+            Some((begin, end)) => {
+                let tag = Tag::new(self.root, begin, self.list(members), end);
+                (vec![tag], true)
+            }
         };
         let triggered = Triggered {
             triggers: vec![self.format.trigger.to_owned()],
@@ -111,10 +128,10 @@ impl Calls<'_> {
 
     fn tags(&self, members: &Members<'_>) -> Vec<Tag> {
         let one = |tool: &Tool| {
-            let (begin, after_number) = self.format.call_begin_parts(&tool.name);
+            let (begin, marked) = self.format.call_begin_parts(&tool.name);
             let mut tag = Tag::new(tool.at, &begin, self.arguments(members, tool), self.format.end);
-            if let Some(after) = after_number {
-                tag.begin = Delimiter::Numbered(begin, after);
+            if let Some((mark, after)) = marked {
+                tag.begin = Delimiter::Marked(begin, mark, after);
             }
             tag
         };
@@ -123,10 +140,11 @@ impl Calls<'_> {
 
     /// The arguments of a call: an object whatever the schema says, none where there is no schema.
     fn arguments(&self, members: &Members<'_>, tool: &Tool) -> Part {
-        let framing = Framing { objects: true, style: self.format.arguments, ..Framing::default() };
+        let style = self.format.arguments;
+        let framing = Framing { objects: true, style, ..self.layout.framing };
         let schema = |at, text: Option<&str>| {
             let text = text.map(str::to_owned);
-            Part::new(at, Format::Schema(Schema { text, framing, ..Schema::default() }))
+            Part::new(at, Format::Schema(Schema { text, framing, ..self.layout.clone() }))
         };
         match tool.input {
             Input::Nothing => schema(tool.at, Some(NOTHING)),
@@ -163,6 +181,12 @@ impl Calls<'_> {
         let parts = vec![Part::fixed(at, &begin), content, Part::fixed(at, &end)];
         Part::new(at, Format::Sequence(parts))
     }
+}
+
+/// A pattern of texts that do not begin with the first character of `text`, blanks aside.
+fn no_beginning(text: &str) -> String {
+    let first = text.chars().next().map_or(0, u32::from);
+    format!(r"\s*([^\s\u{{{first:x}}}][\s\S]*)?")
 }
 
 /// The schema of no arguments.

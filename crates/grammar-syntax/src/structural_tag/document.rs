@@ -4,6 +4,8 @@ use std::num::NonZeroU32;
 
 use super::format::{Delimiter, Format, Language, Part, Schema, Separated, Tag, Triggered};
 use super::members::{Members, Result, meant};
+use super::request::request;
+use super::tool_formats::ToolFormat;
 use crate::json_schema::source::{Json, JsonId};
 use crate::json_schema::{
     ArgumentStyle, Framing, JsonSchemaOptions, PARAMETER_STYLES, ParameterStyle, PropertyOrder,
@@ -45,6 +47,7 @@ const FORMATS: &[(&str, &[&str])] = &[
         &["trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"],
     ),
     ("token_dispatch", &["rules", "loop", "exclude_tokens"]),
+    ("tools", &["tool_format", "request", "reasoning", "any_order", "max_whitespace_cnt"]),
 ];
 
 /// A whole document: a structural tag, the `format` of one, or a `response_format` that is one.
@@ -177,6 +180,7 @@ impl Reader<'_, '_> {
             }
             "token_triggered_tags" => self.token_triggered(at, depth)?,
             "token_dispatch" => self.token_dispatch(at, depth)?,
+            "tools" => return self.tools(at),
             _ => self.tokens_but(at, kind == "any_tokens")?,
         };
         Ok(Part::new(at, format))
@@ -215,16 +219,43 @@ impl Reader<'_, '_> {
     }
 
     fn schema_in_style(&self, at: JsonId, style: ArgumentStyle) -> Result<Part> {
-        let members = self.members;
-        let order = members.optional_flag(at, "any_order")?.map(|any| match any {
+        let schema = self.layout(at)?;
+        let framing = Framing { objects: style != ArgumentStyle::Json, style, ..schema.framing };
+        let at = self.members.needed(at, "json_schema")?;
+        Ok(Part::new(at, Format::Schema(Schema { framing, ..schema })))
+    }
+
+    /// The order of members and the blanks that a format asks for, of any schema.
+    fn layout(&self, at: JsonId) -> Result<Schema> {
+        let order = self.members.optional_flag(at, "any_order")?.map(|any| match any {
             true => JsonSchemaOptions::default().order,
             false => PropertyOrder::Schema,
         });
-        let max_blanks = members.optional_count(at, "max_whitespace_cnt")?;
+        let max_blanks = self.members.optional_count(at, "max_whitespace_cnt")?;
         let max_blanks = max_blanks.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
-        let framing = Framing { objects: style != ArgumentStyle::Json, style, max_blanks };
-        let at = members.needed(at, "json_schema")?;
-        Ok(Part::new(at, Format::Schema(Schema { framing, order, ..Schema::default() })))
+        let framing = Framing { max_blanks, ..Framing::default() };
+        Ok(Schema { framing, order, ..Schema::default() })
+    }
+
+    /// `{"tool_format": "hermes", "request": {"tools": […], …}}`: an answer to a request with tools
+    /// in the format of a family. `reasoning` is `"begun"` where the prompt has begun it, or
+    /// `"over"`.
+    fn tools(&self, at: JsonId) -> Result<Part> {
+        let members = self.members;
+        let name = members.text(at, "tool_format")?;
+        let known =
+            ToolFormat::of_name(name).map_err(|error| members.error(at, error.to_string()))?;
+        let reasoning = match (members.optional_text(at, "reasoning")?, known.reasoning) {
+            (None, reasoning) => reasoning,
+            (Some("over"), _) => None,
+            (Some("begun"), reasoning) => reasoning.map(|(_, end)| ("", end)),
+            (Some(word), _) => {
+                let rule = format!("reasoning is \"begun\" or \"over\", not {word:?}");
+                return Err(members.error(members.needed(at, "reasoning")?, rule));
+            }
+        };
+        let format = ToolFormat { reasoning, ..*known };
+        request(members, members.needed(at, "request")?, &format, &self.layout(at)?)
     }
 
     fn written(&self, at: JsonId, name: &str, language: Language) -> Result<Part> {
@@ -335,7 +366,7 @@ impl Reader<'_, '_> {
         let tags = self.tags(at, depth)?;
         let begun = |tag: &Tag| match &tag.begin {
             Delimiter::Token(begin) => begin.parts.iter().all(|part| triggers.contains(part)),
-            Delimiter::Text(_) | Delimiter::Numbered(..) => false,
+            Delimiter::Text(_) | Delimiter::Marked(..) => false,
         };
         if let Some(tag) = tags.iter().find(|tag| !begun(tag)) {
             let rule = "no token of \"trigger_tokens\" begins this tag: its \"begin\" is one, {\"type\": \"token\", \"token\": …}";

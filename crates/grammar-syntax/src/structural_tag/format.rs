@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use std::sync::Arc;
 
+use super::tool_formats::CallMark;
 use crate::TokenPattern;
 use crate::json_schema::source::JsonId;
 use crate::json_schema::{Framing, PropertyOrder};
@@ -93,8 +94,8 @@ pub(super) struct Tag {
 #[derive(Clone, Debug)]
 pub(super) enum Delimiter {
     Text(String),
-    /// A text, a number in digits, and another text.
-    Numbered(String, String),
+    /// A text, what tells a call from others, and another text.
+    Marked(String, CallMark, String),
     Token(TokenPattern),
 }
 

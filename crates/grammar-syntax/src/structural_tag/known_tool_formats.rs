@@ -12,8 +12,22 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         trigger: "<|channel|>commentary to=",
         begin: "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>",
         separator: "<|call|><|start|>assistant",
+        after_calls: "<|call|>",
+        has_own_tools: true,
         reasoning: Some(("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")),
         answer: ("<|channel|>final<|message|>", ""),
+        ..NONE
+    },
+    ToolFormat {
+        name: "inkling",
+        models: "Inkling",
+        shown: &[TemplateMarks { by: &["<|content_invoke_tool_json|>"], not_by: &[] }],
+        trigger: "<|content_invoke_tool_json|>",
+        begin: "NAME<|content_invoke_tool_json|>{\"name\":\"NAME\",\"args\":",
+        end: "}<|end_message|>",
+        separator: "<|message_model|>",
+        reasoning: Some(("<|content_thinking|>", "<|end_message|><|message_model|>")),
+        answer: ("<|content_text|>", "<|end_message|>"),
         ..NONE
     },
     ToolFormat {
@@ -102,6 +116,17 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         ..NONE
     },
     ToolFormat {
+        name: "gigachat_xml",
+        models: "GigaChat 3.5",
+        shown: &[TemplateMarks { by: &["｜GCML｜"], not_by: &[] }],
+        trigger: "<｜GCML｜tool_calls>",
+        group: Some(("<｜GCML｜tool_calls>\n", "</｜GCML｜tool_calls>")),
+        begin: "<｜GCML｜invoke name=\"NAME\">",
+        end: "</｜GCML｜invoke>\n",
+        arguments: ArgumentStyle::Parameters(ParameterStyle::known("gigachat_xml")),
+        ..NONE
+    },
+    ToolFormat {
         name: "step3",
         models: "Step 3",
         shown: &[TemplateMarks { by: &["steptml:"], not_by: &[] }],
@@ -112,6 +137,15 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         separator: "\n",
         reasoning: THINK,
         arguments: ArgumentStyle::Parameters(ParameterStyle::known("step_xml")),
+        ..NONE
+    },
+    ToolFormat {
+        name: "mistral_ids",
+        models: "Mistral where calls have ids: Small 3.2",
+        shown: &[TemplateMarks { by: &["[TOOL_CALLS]", "[CALL_ID]"], not_by: &[] }],
+        trigger: "[TOOL_CALLS]",
+        begin: "[TOOL_CALLS]NAME[CALL_ID]CALLID[ARGS]",
+        reasoning: Some(("[THINK]", "[/THINK]")),
         ..NONE
     },
     ToolFormat {
@@ -167,6 +201,18 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         separator: "\n",
         reasoning: Some(("<seed:think>", "</seed:think>")),
         arguments: ArgumentStyle::Parameters(ParameterStyle::known("qwen_xml")),
+        ..NONE
+    },
+    ToolFormat {
+        name: "minimax_m3_xml",
+        models: "MiniMax M3",
+        shown: &[TemplateMarks { by: &["]<]minimax[>["], not_by: &[] }],
+        trigger: "]<]minimax[>[<tool_call>",
+        group: Some(("]<]minimax[>[<tool_call>\n", "]<]minimax[>[</tool_call>")),
+        begin: "]<]minimax[>[<invoke name=\"NAME\">",
+        end: "]<]minimax[>[</invoke>\n",
+        reasoning: Some(("<mm:think>", "</mm:think>")),
+        arguments: ArgumentStyle::Parameters(ParameterStyle::known("minimax_m3_xml")),
         ..NONE
     },
     ToolFormat {
@@ -290,6 +336,43 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         ..NONE
     },
     ToolFormat {
+        name: "pythonic",
+        models: "Llama 3.2",
+        shown: &[TemplateMarks { by: &["[func_name1(params_name1=params_value1"], not_by: &[] }],
+        trigger: "[",
+        group: Some(("[", "]")),
+        begin: "NAME(",
+        end: ")",
+        separator: ", ",
+        calls_stand_alone: true,
+        arguments: ArgumentStyle::Keywords,
+        ..NONE
+    },
+    ToolFormat {
+        name: "openpangu",
+        models: "openPangu 2",
+        shown: &[TemplateMarks { by: &["<|tool_call_start|>", "<|message_start|>"], not_by: &[] }],
+        trigger: "<|tool_call_start|>",
+        group: Some(("<|tool_call_start|>\n[", "]\n<|tool_call_end|>")),
+        begin: "{\"name\": \"NAME\", \"arguments\": ",
+        end: "}",
+        separator: ", ",
+        reasoning: THINK,
+        ..NONE
+    },
+    ToolFormat {
+        name: "openpangu_1",
+        models: "openPangu 1",
+        shown: &[TemplateMarks { by: &["[unused11]"], not_by: &[] }],
+        trigger: "[unused11]",
+        group: Some(("[unused11][", "][unused12]")),
+        begin: "{\"name\": \"NAME\", \"arguments\": ",
+        end: "}",
+        separator: ", ",
+        reasoning: Some(("[unused16]", "[unused17]")),
+        ..NONE
+    },
+    ToolFormat {
         name: "lfm2",
         models: "LFM2",
         shown: &[
@@ -316,6 +399,32 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         separator: "\n",
         reasoning: THINK,
         arguments: ArgumentStyle::Keywords,
+        ..NONE
+    },
+    ToolFormat {
+        name: "cohere_flat_xml",
+        models: "Command, with flat parameters",
+        shown: &[TemplateMarks { by: &["<cofl:tool_call", "<cofl:tool_param"], not_by: &[] }],
+        trigger: "<cofl:tool_calls>",
+        group: Some(("<cofl:tool_calls>", "</cofl:tool_calls>")),
+        begin: "<cofl:tool_call id=\"NUMBER\" name=\"NAME\">",
+        end: "</cofl:tool_call>",
+        reasoning: Some(("<|START_THINKING|>", "<|END_THINKING|>")),
+        answer: ("<|START_TEXT|>", "<|END_TEXT|>"),
+        arguments: ArgumentStyle::Parameters(ParameterStyle::known("cohere_flat_xml")),
+        ..NONE
+    },
+    ToolFormat {
+        name: "cohere_xml",
+        models: "Command, with values in each other",
+        shown: &[TemplateMarks { by: &["<cofl:tool_call", "<cofl:value"], not_by: &[] }],
+        trigger: "<cofl:tool_calls>",
+        group: Some(("<cofl:tool_calls>", "</cofl:tool_calls>")),
+        begin: "<cofl:tool_call id=\"NUMBER\" name=\"NAME\">",
+        end: "</cofl:tool_call>",
+        reasoning: Some(("<|START_THINKING|>", "<|END_THINKING|>")),
+        answer: ("<|START_TEXT|>", "<|END_TEXT|>"),
+        arguments: ArgumentStyle::Parameters(ParameterStyle::known("cohere_xml")),
         ..NONE
     },
     ToolFormat {
@@ -438,6 +547,16 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         ..NONE
     },
     ToolFormat {
+        name: "gigachat",
+        models: "GigaChat 3.1",
+        shown: &[TemplateMarks { by: &["<|function_call|>"], not_by: &[] }],
+        trigger: "<|function_call|>",
+        begin: "<|function_call|>{\"name\": \"NAME\", \"arguments\": ",
+        end: "}",
+        has_one_call: true,
+        ..NONE
+    },
+    ToolFormat {
         name: "internlm",
         models: "InternLM 2 to 3, Intern-S1",
         shown: &[TemplateMarks { by: &["<|action_start|>"], not_by: &[] }],
@@ -487,6 +606,10 @@ const NONE: ToolFormat = ToolFormat {
     begin: "",
     end: "",
     separator: "",
+    after_calls: "",
+    has_one_call: false,
+    calls_stand_alone: false,
+    has_own_tools: false,
     reasoning: None,
     answer: ("", ""),
     answer_is_first: false,

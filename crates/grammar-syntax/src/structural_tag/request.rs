@@ -6,7 +6,7 @@
 
 use super::answer::{self, answer, is_format};
 use super::calls::{Calls, whole};
-use super::format::Part;
+use super::format::{Part, Schema};
 use super::members::{Members, Result};
 use super::tool::Tools;
 use super::tool_formats::ToolFormat;
@@ -137,10 +137,15 @@ enum Mode {
 }
 
 /// Part that a request lets a model write: its tools in a format, its response format where no tool
-/// is called.
-pub(super) fn request(members: &Members<'_>, root: JsonId, format: &ToolFormat) -> Result<Part> {
+/// is called. Arguments are laid out as `layout` says.
+pub(super) fn request(
+    members: &Members<'_>,
+    root: JsonId,
+    format: &ToolFormat,
+    layout: &Schema,
+) -> Result<Part> {
     let reader = Request { members, root };
-    let tools = reader.tools()?;
+    let tools = reader.tools(format)?;
     let choice = reader.choice()?;
     let parallel = reader.parallel(&choice)?;
     // A tool alone asks for no format; its own `format` is that of its input.
@@ -154,7 +159,8 @@ pub(super) fn request(members: &Members<'_>, root: JsonId, format: &ToolFormat) 
         let at = members.get(root, "tool_choice").unwrap_or(root);
         return Err(members.error(at, "a call is required, and there are no tools"));
     }
-    let calls = Calls { format, root, tools: called, parallel };
+    let parallel = parallel && !format.has_one_call;
+    let calls = Calls { format, root, tools: called, parallel, layout };
     Ok(whole(members, &calls, answer, must))
 }
 
@@ -164,7 +170,7 @@ struct Request<'m, 's> {
 }
 
 impl Request<'_, '_> {
-    fn tools(&self) -> Result<Tools> {
+    fn tools(&self, format: &ToolFormat) -> Result<Tools> {
         let (members, root) = (self.members, self.root);
         let listed = match members.json.json(root) {
             Json::Array(tools) => tools.clone(),
@@ -191,7 +197,8 @@ impl Request<'_, '_> {
             }
         };
         let lax = members.flag(root, "lax_tools")?;
-        let mut tools = Tools { lax, ..Tools::default() };
+        let own_tools = format.has_own_tools.then_some(format.name);
+        let mut tools = Tools { lax, own_tools, ..Tools::default() };
         listed.into_iter().try_for_each(|at| tools.add(members, at))?;
         Ok(tools)
     }

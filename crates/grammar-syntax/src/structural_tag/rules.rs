@@ -8,18 +8,19 @@ use super::format::{
 };
 use super::members::{Result, error as error_at};
 use super::options::StructuralTagOptions;
+use super::tool_formats::CallMark;
 use crate::free_text::without;
 use crate::json_schema::quoted::quoted;
 use crate::json_schema::source::{JsonId, Source};
 use crate::json_schema::{self, Framing, JsonSchemaError, PropertyOrder, Warning, Whitespace};
 use crate::named_tokens::{TextPart, pieces};
 use crate::{
-    Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalKind,
-    TokenLimit, TokenPart, TokenPattern,
+    Budget, CharClass, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal,
+    TerminalKind, TokenLimit, TokenPart, TokenPattern,
 };
 use crate::{gbnf, lark, regex};
 
-/// Limit on the digits of the number of a call.
+/// Limit on the digits of the number of a call, and the length of its id.
 const MAX_DIGITS: u32 = 9;
 
 /// Texts and tokens that end free text and any tokens.
@@ -125,7 +126,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
             match end {
                 Delimiter::Text(text) if !text.is_empty() => stops.texts.push(text.clone()),
                 Delimiter::Token(token) => stops.tokens.extend(token.parts.iter().cloned()),
-                Delimiter::Text(_) | Delimiter::Numbered(..) => {}
+                Delimiter::Text(_) | Delimiter::Marked(..) => {}
             }
         }
         let content = self.part(&tag.content, &stops)?;
@@ -143,10 +144,15 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
     fn delimiting(&mut self, delimiter: &Delimiter) -> Vec<Symbol> {
         match delimiter {
             Delimiter::Text(text) => self.fixed(text),
-            Delimiter::Numbered(before, after) => {
-                let digit = Regex::Class(crate::CharClass::new([('0', '9')]));
-                let number = self.terminal("number".to_owned(), digit.repeat(1, Some(MAX_DIGITS)));
-                [self.fixed(before), vec![number], self.fixed(after)].concat()
+            Delimiter::Marked(before, mark, after) => {
+                let (least, characters): (_, &[_]) = match mark {
+                    CallMark::Number => (1, &[('0', '9')]),
+                    CallMark::Id => (MAX_DIGITS, &[('0', '9'), ('A', 'Z'), ('a', 'z')]),
+                };
+                let one = Regex::Class(CharClass::new(characters.iter().copied()));
+                let mark = one.repeat(least, Some(MAX_DIGITS));
+                let mark = self.terminal("mark of a call".to_owned(), mark);
+                [self.fixed(before), vec![mark], self.fixed(after)].concat()
             }
             Delimiter::Token(token) => vec![Symbol::Nonterminal(self.one_token(token.clone()))],
         }
@@ -160,7 +166,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
     ) -> Result<NonterminalId> {
         let Triggered { triggers, tags, excludes, .. } = triggered;
         let begun = |tag: &Tag| match &tag.begin {
-            Delimiter::Text(begin) | Delimiter::Numbered(begin, _) => {
+            Delimiter::Text(begin) | Delimiter::Marked(begin, ..) => {
                 triggers.iter().any(|trigger| begin.starts_with(trigger))
             }
             Delimiter::Token(_) => true,
@@ -395,7 +401,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         let [stops, next] =
             [stops, next].map(|texts| texts.iter().map(String::as_str).collect::<Vec<_>>());
         let max = max.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
-        let some = Regex::Class(crate::CharClass::any()).repeat(1, max);
+        let some = Regex::Class(CharClass::any()).repeat(1, max);
         let regex = Regex::and([some, without(&stops, &next)]);
         self.terminal("free text".to_owned(), regex)
     }

@@ -82,6 +82,8 @@ pub(super) struct Tools {
     pub(super) hosted: Vec<String>,
     /// True where a tool that says `"strict": false` is not held to its schema.
     pub(super) lax: bool,
+    /// The name of a format that calls tools other than functions in ways of their own.
+    pub(super) own_tools: Option<&'static str>,
 }
 
 impl Tools {
@@ -118,6 +120,14 @@ impl Tools {
                 }
                 if SCHEMA_TYPES.contains(&kind) {
                     return Err(members.error(at, RULE));
+                }
+                if let Some(format) = self.own_tools.filter(|_| has(inner.unwrap_or(at))) {
+                    let name = members.text_at(inner.unwrap_or(at), &["name"]).unwrap_or(kind);
+                    let rule = format!(
+                        "{name:?} is no function, and {format} calls tools of the type {kind:?} in a way that is not known here; \
+                         define it as a function"
+                    );
+                    return Err(members.error(members.needed(at, "type")?, rule));
                 }
                 // One that says its arguments is called in the text, whoever runs it.
                 match has(inner.unwrap_or(at)) {

@@ -6,7 +6,8 @@ use crate::misspelling::meant;
 
 /// The texts around the calls of tools, as a family of models writes them.
 ///
-/// `NAME` stands for the tool's name, `NUMBER` for the call's number in digits.
+/// `NAME` stands for the tool's name, `NUMBER` for the call's number in digits, `CALLID` for nine
+/// letters and digits by which the model knows the call again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ToolFormat {
     /// The name by which it is asked for.
@@ -19,12 +20,21 @@ pub struct ToolFormat {
     pub trigger: &'static str,
     /// Around all calls of an answer, where they stand together: elsewhere there is no call.
     pub group: Option<(&'static str, &'static str)>,
-    /// Text before the arguments of a call.
+    /// Text before the arguments of a call. The name may stand in it twice: as a header, which is
+    /// read where it is left out, too, and in what comes after it.
     pub begin: &'static str,
     /// Text after them.
     pub end: &'static str,
     /// Between two calls.
     pub separator: &'static str,
+    /// Text that may stand after the last call: the name of the token by which the model ends.
+    pub after_calls: &'static str,
+    /// True where an answer has one call at most.
+    pub has_one_call: bool,
+    /// True where calls are all of an answer, and words do not begin as they do.
+    pub calls_stand_alone: bool,
+    /// True where tools that are no functions are called in ways of their own, which are not known.
+    pub has_own_tools: bool,
     /// Around the reasoning that may come first. Where its beginning is empty the prompt has begun
     /// it, and it comes first always.
     pub reasoning: Option<(&'static str, &'static str)>,
@@ -68,20 +78,25 @@ impl ToolFormat {
     /// The text before the arguments of a call.
     pub fn call_begin(&self, name: &str, number: usize) -> String {
         // The number first: a name may hold the word.
-        self.begin.replace(NUMBER, &number.to_string()).replace(NAME, name)
+        let begin = self.begin.replace(NUMBER, &number.to_string());
+        begin.replace(CALL_ID, &format!("{number:09}")).replace(NAME, name)
     }
 
-    /// The text before the arguments of a call of any number, cut where the number stands.
-    pub(super) fn call_begin_parts(&self, name: &str) -> (String, Option<String>) {
-        match self.begin.split_once(NUMBER) {
-            None => (self.begin.replace(NAME, name), None),
-            Some((before, after)) => (before.replace(NAME, name), Some(after.replace(NAME, name))),
+    /// The text before the arguments of any call, cut where its number or its id stands.
+    pub(super) fn call_begin_parts(&self, name: &str) -> (String, Option<(CallMark, String)>) {
+        let named = |text: &str| text.replace(NAME, name);
+        let marks = [(NUMBER, CallMark::Number), (CALL_ID, CallMark::Id)];
+        let cut = |(word, mark)| Some((self.begin.split_once(word)?, mark));
+        match marks.into_iter().find_map(cut) {
+            None => (named(self.begin), None),
+            Some(((before, after), mark)) => (named(before), Some((mark, named(after)))),
         }
     }
 
-    /// The text before a tool's name and the one after it.
+    /// The text before a tool's name and the one after it; before the last, where a header has the
+    /// name first.
     pub fn around_name(&self) -> (&'static str, &'static str) {
-        self.begin.split_once(NAME).unwrap_or((self.begin, ""))
+        self.begin.rsplit_once(NAME).unwrap_or((self.begin, ""))
     }
 
     /// Texts of the format in which names of special tokens may stand.
@@ -89,6 +104,7 @@ impl ToolFormat {
         let (group, reasoning) =
             (self.group.unwrap_or_default(), self.reasoning.unwrap_or_default());
         let mut texts = vec![self.trigger, group.0, group.1, self.begin, self.end, self.separator];
+        texts.push(self.after_calls);
         texts.extend([reasoning.0, reasoning.1, self.answer.0, self.answer.1, self.message_end]);
         texts.push(self.arguments.notation().quote);
         if let Some(style) = self.arguments.parameters() {
@@ -147,11 +163,23 @@ pub struct UnknownToolFormat {
     pub near: Option<String>,
 }
 
+/// Mark by which calls of an answer are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallMark {
+    /// Digits.
+    Number,
+    /// Nine letters and digits.
+    Id,
+}
+
 /// Stand-in for a tool's name.
-const NAME: &str = "NAME";
+pub const NAME: &str = "NAME";
 
 /// Stand-in for the number of a call.
 pub const NUMBER: &str = "NUMBER";
+
+/// Stand-in for the id of a call.
+pub const CALL_ID: &str = "CALLID";
 
 impl serde::Serialize for ToolFormat {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

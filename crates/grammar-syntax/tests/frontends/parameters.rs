@@ -81,7 +81,7 @@ fn styles_differ_in_their_marks() {
     }
     let swapped = "<｜DSML｜parameter name=\"city\" string=\"false\">Oslo</｜DSML｜parameter>";
     check("deepseek_xml", WEATHER, &[], &[swapped]);
-    assert_eq!(PARAMETER_STYLES.len(), 11);
+    assert_eq!(PARAMETER_STYLES.len(), 14);
     let unknown = r#"{"type": "json_schema", "style": "yaml", "json_schema": {}}"#;
     let error = parse(unknown, &StructuralTagOptions::default()).unwrap_err().to_string();
     assert!(error.contains("json, qwen_xml, minimax_xml, deepseek_xml, glm_xml"), "{error}");
@@ -225,4 +225,64 @@ fn calls_of_tools_are_written_in_styles() {
         assert!(!machine.accepts(&call.replace("city", "town")), "{}", format.name);
         assert!(!machine.accepts(&call.replace("weather", "snow")), "{}", format.name);
     }
+}
+
+/// MiniMax's marks repeat a parameter's name after its value: names are declared ones, and what
+/// could be taken for something else is JSON.
+#[test]
+fn marks_that_repeat_a_name_close_what_they_open() {
+    let schema = r#"{"type": "object", "properties": {
+        "a": {"type": "object", "properties": {"b": {"type": "string"}, "item": {"type": "integer"}}, "required": ["b"]},
+        "c": {"type": "array", "items": {"type": ["integer", "null"]}, "maxItems": 2},
+        "d": {"type": ["string", "array"], "items": {"type": "integer"}}, "e": {"type": "object"}, "f": {}}}"#;
+    let named =
+        |name: &str, value: &str| format!("]<]minimax[>[<{name}>{value}]<]minimax[>[</{name}>");
+    let valid = [
+        String::new(),
+        named("a", &named("b", "x <y> ]<]")),
+        named("a", &(named("b", "") + &named("item", "3"))),
+        named("c", ""),
+        named("c", &(named("item", "1") + &named("item", "null"))),
+        named("d", "x"),
+        named("d", "[1, 2]"),
+        named("e", "{\"x\": 1}"),
+        named("f", "any text") + &named("d", ""),
+        named("f", "[1, {}]"),
+    ];
+    let invalid = [
+        named("a", ""),
+        named("a", "{\"b\": \"x\"}"),
+        named("c", "[1]"),
+        named("c", &named("item", "x")),
+        named("c", &(named("item", "1") + &named("item", "2") + &named("item", "3"))),
+        named("d", &named("item", "1")),
+        named("d", "[x"),
+        named("g", "1"),
+        "]<]minimax[>[<f>x]<]minimax[>[</d>".to_owned(),
+        named("f", "a]<]minimax[>[<b"),
+    ];
+    let [valid, invalid] =
+        [&valid[..], &invalid].map(|texts| texts.iter().map(String::as_str).collect::<Vec<_>>());
+    check("minimax_m3_xml", schema, &valid, &invalid);
+}
+
+/// Names in attributes of XML, and types where a schema asks for none.
+#[test]
+fn names_are_escaped_in_attributes() {
+    let named = |name: &str, kind: &str, value: &str| {
+        format!(
+            "<|open|>argument key=\"{name}\" type=\"{kind}\"<|sep|>{value}<|close|>argument<|sep|>"
+        )
+    };
+    let schema = r#"{"type": "object", "properties": {"a\"b&c": {"type": "integer"}}, "required": ["a\"b&c"]}"#;
+    let escaped = named("a&quot;b&amp;c", "number", "3");
+    let more = escaped.clone() + &named("k", "integer", "3");
+    let invalid = [
+        named("a\"b&c", "number", "3"),
+        named("a&quot;b&amp;c", "integer", "3"),
+        escaped.clone() + &named("k&amp;l", "string", "x"),
+        escaped.clone() + &named("k", "integer", "3.5"),
+    ];
+    let invalid: Vec<&str> = invalid.iter().map(String::as_str).collect();
+    check("kimi_k3_xml", schema, &[&escaped, &more], &invalid);
 }

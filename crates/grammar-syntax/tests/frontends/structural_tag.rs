@@ -260,3 +260,36 @@ fn a_pattern_dispatches_to_the_format_after_it() {
         "a rule is a list of a text and the format",
     );
 }
+
+/// An answer to a request with tools is a format among others.
+#[test]
+fn tools_are_a_format() {
+    let tag = |more: &str| {
+        format!(
+            r##"{{"type": "sequence", "elements": [{{"type": "const_string", "value": "# "}}, {{"type": "tools", "tool_format": "hermes",
+                "request": {{"tools": [{{"name": "f", "parameters": {{"type": "object", "properties": {{"a": {{"const": 1}}, "b": {{"const": 2}}}},
+                "required": ["a", "b"], "additionalProperties": false}}}}], "tool_choice": "required"}}{more}}}]}}"##
+        )
+    };
+    let call = |arguments: &str| {
+        format!("<tool_call>\n{{\"name\": \"f\", \"arguments\": {arguments}}}\n</tool_call>")
+    };
+    let straight = call(r#"{"a": 1, "b": 2}"#);
+    let turned = call(r#"{"b": 2, "a": 1}"#);
+    let [plain, other] = [&straight, &turned].map(|call| format!("# {call}"));
+    let thought = format!("# <think>Hm.</think>{straight}");
+    let begun = format!("# Hm.</think>{straight}");
+    check(&tag(""), &[&plain, &other, &thought], &["# Words.", &straight, &begun]);
+    let over = tag(r#", "reasoning": "over", "any_order": false"#);
+    check(&over, &[&plain], &[&other, &thought, &begun]);
+    check(&tag(r#", "reasoning": "begun""#), &[&begun], &[&plain]);
+    refused(&tag(r#", "reasoning": true"#), "\"reasoning\" must be a text");
+    refused(&tag(r#", "reasoning": "on""#), "reasoning is \"begun\" or \"over\", not \"on\"");
+    refused(r#"{"type": "tools", "tool_format": "hermes"}"#, "\"request\" is missing here");
+    refused(
+        r#"{"type": "tools", "tool_format": "hermse", "request": []}"#,
+        "did you mean \"hermes\"?",
+    );
+    let choice = r#"{"type": "tools", "tool_format": "hermes", "request": {"tools": [], "tool_choice": "required"}}"#;
+    refused(choice, "at \"/request/tool_choice\": a call is required");
+}

@@ -28,7 +28,12 @@ fn calls(request: &str, format: &str, valid: &[&str], invalid: &[&str]) {
 
 #[track_caller]
 fn refused(request: &str, rule: &str) {
-    let (format, options) = (ToolFormat::named("hermes").unwrap(), StructuralTagOptions::default());
+    refused_in("hermes", request, rule);
+}
+
+#[track_caller]
+fn refused_in(format: &str, request: &str, rule: &str) {
+    let (format, options) = (ToolFormat::named(format).unwrap(), StructuralTagOptions::default());
     let read = parse_tools_with_budget(request, format, &options, &mut Budget::unlimited());
     let error = read.map(|_| ()).expect_err(request).to_string();
     assert!(error.contains(rule), "{rule:?} is not in:\n{error}");
@@ -651,4 +656,36 @@ fn definitions_of_other_interfaces_are_read() {
         &[&call("now", "{}")],
         &[&format!("{0}\n{0}", call("now", "{}"))],
     );
+}
+
+/// A tool that is run elsewhere is called as functions are, but where a format has another way.
+#[test]
+fn own_tools_of_a_format_are_refused_by_name() {
+    let tool = r#"[{"type": "web_search_preview", "name": "browser.search", "parameters": {"type": "object"}}]"#;
+    calls(tool, "hermes", &[&call("browser.search", "{}")], &[]);
+    let rule = "\"browser.search\" is no function, and harmony calls tools of the type \"web_search_preview\"";
+    refused_in("harmony", tool, rule);
+    let (_, warnings) = read(r#"[{"type": "browser"}]"#, "harmony");
+    assert!(warnings[0].1.contains("left out: \"browser\""), "{warnings:?}");
+}
+
+/// gpt-oss ends a call by a token that may be in the text.
+#[test]
+fn a_call_of_harmony_may_have_its_end() {
+    let text = "<|channel|>commentary to=functions.stop <|constrain|>json<|message|>{}";
+    let ended = format!("{text}<|call|>");
+    let twice = format!("{ended}<|call|>");
+    calls(TOOLS, "harmony", &[text, &ended], &[&twice, &format!("{ended} ")]);
+    calls(&request(r#", "tool_choice": "required""#), "harmony", &[text, &ended], &[&twice]);
+}
+
+/// Calls that nothing marks are all of an answer, and words begin otherwise.
+#[test]
+fn words_do_not_begin_as_calls_that_stand_alone() {
+    let valid = ["", "See [1].", " a", "[stop()]", "[rain(mm=3), stop()]"];
+    let invalid = ["[1] and [2]", " [stop()]", "[stop()] See.", "[snow()]", "See.\n[", "["];
+    calls(TOOLS, "pythonic", &valid, &invalid[..4]);
+    calls(TOOLS, "pythonic", &[invalid[4]], &invalid[5..]);
+    let one = request(r#", "parallel_tool_calls": false"#);
+    calls(&one, "pythonic", &["[stop()]"], &["[stop(), stop()]"]);
 }

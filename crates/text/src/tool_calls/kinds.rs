@@ -27,8 +27,8 @@ impl Kinds {
     const INTEGER: Self = Self(8);
     /// Numbers of any kind.
     const NUMBER: Self = Self(8 | 16);
-    const ARRAY: Self = Self(32);
-    const OBJECT: Self = Self(64);
+    pub(super) const ARRAY: Self = Self(32);
+    pub(super) const OBJECT: Self = Self(64);
     /// Every kind.
     pub(super) const ALL: Self = Self(127);
     /// Every kind but strings.
@@ -42,7 +42,7 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    fn has(self, other: Self) -> bool {
+    pub(super) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
@@ -112,6 +112,19 @@ pub struct ArgumentKinds {
 struct ToolKinds {
     named: HashMap<String, Kinds>,
     others: Kinds,
+    /// The schema of the arguments, for what is within parameters; null where there is none.
+    root: Value,
+}
+
+/// A step from a value to one within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The member of a name.
+    Member(String),
+    /// A member of no declared name.
+    Other,
+    /// An item of a list.
+    Item,
 }
 
 impl ArgumentKinds {
@@ -132,10 +145,26 @@ impl ArgumentKinds {
         Self { tools: Arc::new(tools) }
     }
 
+    /// True where a tool is known.
+    pub(super) fn has_tool(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool)
+    }
+
     /// The kinds that a parameter of a tool may be of.
     pub(super) fn kinds(&self, tool: &str, parameter: &str) -> Kinds {
         let Some(tool) = self.tools.get(tool) else { return Kinds::ALL };
         tool.named.get(parameter).copied().unwrap_or(tool.others)
+    }
+
+    /// The kinds that a value within the arguments of a tool may be of, by the steps to it.
+    ///
+    /// Cost: that of a parameter, without allocation; within one a walk over the schema.
+    pub(super) fn kinds_within(&self, tool: &str, steps: &[Step]) -> Kinds {
+        match (steps, self.tools.get(tool)) {
+            ([Step::Member(parameter)], _) => self.kinds(tool, parameter),
+            (_, Some(tool)) => Walk::new(&tool.root).within(&tool.root, steps, 0),
+            (_, None) => Kinds::ALL,
+        }
     }
 }
 
@@ -152,17 +181,17 @@ fn tool_kinds(tool: &Value) -> Option<(String, ToolKinds)> {
     let schema = ARGUMENT_SCHEMAS.iter().find_map(|name| inner.get(name));
     let Some(schema) = schema else {
         let named = HashMap::from([("input".to_owned(), Kinds::STRING)]);
-        return Some((name, ToolKinds { named, others: Kinds::ALL }));
+        return Some((name, ToolKinds { named, others: Kinds::ALL, root: Value::Null }));
     };
     // Bedrock's schema is within a member.
     let is_wrapper = schema.as_object().is_some_and(|object| object.len() == 1);
     let root = schema.get("json").filter(|_| is_wrapper).unwrap_or(schema);
     let mut names = BTreeSet::new();
     Walk::new(root).names(root, 0, &mut names);
-    let kinds = |name: &str| Walk::new(root).member(root, Some(name), 0);
-    let named = names.into_iter().map(|name| (name.to_owned(), kinds(name))).collect();
-    let others = Walk::new(root).member(root, None, 0);
-    Some((name, ToolKinds { named, others }))
+    let kinds = |step| Walk::new(root).within(root, &[step], 0);
+    let kinds_of = |name: &str| (name.to_owned(), kinds(Step::Member(name.to_owned())));
+    let named = names.into_iter().map(kinds_of).collect();
+    Some((name, ToolKinds { named, others: kinds(Step::Other), root: root.clone() }))
 }
 
 /// A walk over the schemas that say something of one value.
@@ -202,23 +231,32 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The kinds of the member of a name, or of one that is not declared, in objects of a schema.
-    fn member(&mut self, schema: &'s Value, name: Option<&str>, depth: usize) -> Kinds {
+    /// The kinds of what the steps lead to, in values of a schema.
+    fn within(&mut self, schema: &'s Value, steps: &[Step], depth: usize) -> Kinds {
+        let [step, rest @ ..] = steps else { return self.value(schema, depth) };
         let Some(members) = self.members(schema, depth) else { return Kinds::ALL };
-        let own = name.and_then(|name| members.get("properties")?.get(name));
-        let has_patterns = members.contains_key("patternProperties");
-        let own = own.or_else(|| members.get("additionalProperties").filter(|_| !has_patterns));
-        let mut kinds = match own {
-            // A member that may not be there may be of any kind elsewhere.
-            None | Some(Value::Bool(_)) => Kinds::ALL,
-            Some(own) => self.value(own, depth + 1),
+        let others = || {
+            let has_patterns = members.contains_key("patternProperties");
+            members.get("additionalProperties").filter(|_| !has_patterns)
         };
-        let walk = |walk: &mut Self, inner| walk.member(inner, name, depth + 1);
+        let own = match step {
+            Step::Member(name) => {
+                members.get("properties").and_then(|declared| declared.get(name)).or_else(others)
+            }
+            Step::Other => others(),
+            Step::Item => members.get("items").filter(|_| !members.contains_key("prefixItems")),
+        };
+        let mut kinds = match own {
+            // What may not be there may be of any kind elsewhere.
+            None | Some(Value::Bool(_) | Value::Array(_)) => Kinds::ALL,
+            Some(own) => self.within(own, rest, depth + 1),
+        };
+        let walk = |walk: &mut Self, inner| walk.within(inner, steps, depth + 1);
         kinds = kinds.and(self.combined(members, &walk));
         if members.contains_key("if") {
             let branches = ["then", "else"].map(|key| match members.get(key) {
                 None => Kinds::ALL,
-                Some(inner) => self.member(inner, name, depth + 1),
+                Some(inner) => self.within(inner, steps, depth + 1),
             });
             kinds = kinds.and(branches[0].or(branches[1]));
         }

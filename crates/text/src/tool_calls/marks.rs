@@ -1,6 +1,8 @@
 //! Fixed texts around a call, found whatever white space stands in them.
 
-use palmette_grammar::frontends::structural_tag::NUMBER;
+use palmette_grammar::frontends::structural_tag::{CALL_ID, NAME, NUMBER};
+
+use super::progress::MAX_NAME;
 
 /// Comparison of a text with a mark at its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,27 @@ enum MarkPart {
     Character(char),
     /// A number, at least one digit.
     Digits,
+    /// An id, at least one letter or digit.
+    Id,
+    /// A name, which may be left out.
+    Name,
+}
+
+impl MarkPart {
+    /// True for a character of which there may be several.
+    fn repeats(self, character: char) -> bool {
+        match self {
+            Self::Character(_) => false,
+            Self::Digits => character.is_ascii_digit(),
+            Self::Id => character.is_ascii_alphanumeric(),
+            Self::Name => is_in_name(character),
+        }
+    }
+}
+
+/// True for characters of tools' names.
+pub(super) fn is_in_name(character: char) -> bool {
+    character.is_alphanumeric() || "_-.:/".contains(character)
 }
 
 /// The parts of a mark that are no white space.
@@ -26,9 +49,12 @@ fn wanted(mark: &str) -> impl Iterator<Item = MarkPart> {
     let mut rest = mark;
     std::iter::from_fn(move || {
         rest = rest.trim_start();
-        if let Some(after) = rest.strip_prefix(NUMBER) {
-            rest = after;
-            return Some(MarkPart::Digits);
+        let words = [(NUMBER, MarkPart::Digits), (CALL_ID, MarkPart::Id), (NAME, MarkPart::Name)];
+        for (word, part) in words {
+            if let Some(after) = rest.strip_prefix(word) {
+                rest = after;
+                return Some(part);
+            }
         }
         let character = rest.chars().next()?;
         rest = &rest[character.len_utf8()..];
@@ -39,21 +65,34 @@ fn wanted(mark: &str) -> impl Iterator<Item = MarkPart> {
 /// Looks for a mark at the beginning of a text. White space is skipped in both, but not before the
 /// first character: models put blanks and line ends where a format has others.
 pub(super) fn at_start(text: &str, mark: &str) -> Match {
-    let mut parts = wanted(mark);
+    compared(text, wanted(mark))
+}
+
+/// Looks for a mark with somebody's name in it, in which no word stands for another.
+pub(super) fn as_it_is_at_start(text: &str, mark: &str) -> Match {
+    let characters = mark.chars().filter(|character| !character.is_whitespace());
+    compared(text, characters.map(MarkPart::Character))
+}
+
+fn compared(text: &str, mut parts: impl Iterator<Item = MarkPart>) -> Match {
     let Some(mut next) = parts.next() else { return Match::Whole(0) };
-    let (mut is_first, mut in_number) = (true, false);
+    let (mut is_first, mut repeated) = (true, 0);
     for (place, found) in text.char_indices() {
         if found.is_whitespace() && !is_first {
+            // A name is one word.
+            if next == MarkPart::Name && repeated > 0 {
+                return Match::No;
+            }
             continue;
         }
         is_first = false;
-        if next == MarkPart::Digits {
-            if found.is_ascii_digit() {
-                in_number = true;
+        if !matches!(next, MarkPart::Character(_)) {
+            if next.repeats(found) && repeated < MAX_NAME {
+                repeated += 1;
                 continue;
             }
             next = match parts.next() {
-                _ if !in_number => return Match::No,
+                _ if repeated == 0 && next != MarkPart::Name => return Match::No,
                 Some(after) => after,
                 None => return Match::Whole(place),
             };
@@ -65,7 +104,7 @@ pub(super) fn at_start(text: &str, mark: &str) -> Match {
             Some(part) => part,
             None => return Match::Whole(place + found.len_utf8()),
         };
-        in_number = false;
+        repeated = 0;
     }
     Match::Begun
 }
@@ -111,6 +150,16 @@ mod tests {
         assert_eq!(at_start(":12", numbered), Match::Begun);
         assert_eq!(at_start(":", numbered), Match::Begun);
         assert_eq!(at_start(":<x>", numbered), Match::No);
+        let named = "NAME<x>";
+        assert_eq!(at_start("get_it<x>", named), Match::Whole(9));
+        assert_eq!(at_start("<x>", named), Match::Whole(3));
+        assert_eq!(at_start("get", named), Match::Begun);
+        assert_eq!(at_start("get it<x>", named), Match::No);
+        assert_eq!(at_start("[I]a1B[x]", "[I]CALLID[x]"), Match::Whole(9));
+        assert_eq!(at_start("[I][x]", "[I]CALLID[x]"), Match::No);
+        assert_eq!(as_it_is_at_start(numbered, numbered), Match::Whole(10));
+        assert_eq!(as_it_is_at_start(":NUM", numbered), Match::Begun);
+        assert_eq!(as_it_is_at_start(":12<x>", numbered), Match::No);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use palmette_grammar::frontends::structural_tag::{ArgumentStyle, ToolFormat};
 
 use super::json_value::{Extent, JsonValue};
 use super::kinds::ArgumentKinds;
-use super::marks::{MarkPlace, Match, at_start, first_of};
+use super::marks::{MarkPlace, Match, at_start, first_of, is_in_name};
 use super::notated::NotatedReader;
 use super::parameters::ParameterReader;
 use super::progress::{MAX_NAME, Progress, take};
@@ -153,6 +153,15 @@ impl ToolCallReader {
         self.is_over = true;
         let mut pieces = self.push("");
         let rest = std::mem::take(&mut self.buffer);
+        let cut = match self.state {
+            State::Name(begun) => self.cut_name(&rest[begun..]).map(str::to_owned),
+            _ => None,
+        };
+        if let Some(name) = cut {
+            pieces.push(Piece::CallBegin { index: self.calls, name });
+            pieces.push(Piece::CallEnd { is_whole: false });
+            return pieces;
+        }
         match self.state {
             State::Reasoning => add(&mut pieces, Piece::Reasoning, rest),
             // A text that may be the beginning of a mark is none of the arguments.
@@ -161,9 +170,8 @@ impl ToolCallReader {
             State::Ending => {}
             // Nor is one of what begins a call, after another.
             State::Name(_) if self.calls > 0 => {}
-            State::Between
-                if !self.begin.0.is_empty()
-                    && at_start(rest.trim_start(), self.begin.0) == Match::Begun => {}
+            State::Between if rest.trim() == self.format.after_calls => {}
+            State::Between if self.is_mark_begun(rest.trim_start()) => {}
             State::Between => self.words(&mut pieces, rest.trim_start().to_owned()),
             State::Words | State::Name(_) => self.words(&mut pieces, rest),
         }
@@ -183,11 +191,24 @@ impl ToolCallReader {
     }
 
     fn step_words(&mut self, pieces: &mut Vec<Piece>) -> bool {
-        let (reasoning, group) = (self.format.reasoning, self.format.group);
+        let ToolFormat { reasoning, group, answer, message_end, calls_stand_alone, .. } =
+            self.format;
         // Where calls stand together, what begins them all comes first; a call's own text may be
         // plain JSON.
-        let mut marks = vec![group.map_or(self.begin.0, |(begin, _)| begin)];
-        let ToolFormat { answer, message_end, .. } = self.format;
+        let begin = group.map_or(self.begin.0, |(begin, _)| begin);
+        if calls_stand_alone && !self.has_words {
+            let blanks = self.buffer.len() - self.buffer.trim_start().len();
+            take(&mut self.buffer, blanks);
+            match at_start(&self.buffer, begin) {
+                Match::Whole(len) => {
+                    self.state = State::Name(len);
+                    return true;
+                }
+                Match::Begun => return false,
+                Match::No => {}
+            }
+        }
+        let mut marks = if calls_stand_alone { Vec::new() } else { vec![begin] };
         let others = reasoning.map(|(begin, _)| begin).into_iter();
         let others = others.chain([answer.0, answer.1, message_end]);
         marks.extend(others.filter(|mark| !mark.is_empty()));
@@ -223,7 +244,7 @@ impl ToolCallReader {
     fn step_name(&mut self, begun: usize, pieces: &mut Vec<Piece>) -> bool {
         match self.name_end(&self.buffer[begun..]) {
             NameEnd::Waiting => return false,
-            NameEnd::Found { name, len } if !self.buffer[begun..begun + name].trim().is_empty() => {
+            NameEnd::Found { name, len } if self.is_name(&self.buffer[begun..begun + name]) => {
                 let name = self.buffer[begun..begun + name].trim().to_owned();
                 self.arguments = Arguments::new(&self.format, &name, &self.kinds);
                 pieces.push(Piece::CallBegin { index: self.calls, name });
@@ -242,15 +263,47 @@ impl ToolCallReader {
         true
     }
 
-    /// The end of a name at the beginning of a text: before the text that follows names, or where
-    /// there is none before the arguments.
-    fn name_end(&self, text: &str) -> NameEnd {
+    /// True for texts that may be a tool's name. Where nothing marks calls, it is one word, right
+    /// before the arguments.
+    fn is_name(&self, text: &str) -> bool {
+        let is_word = || text.trim_start().chars().all(is_in_name);
+        !text.trim().is_empty() && (!self.format.calls_stand_alone || is_word())
+    }
+
+    /// The name in a text that ends before the arguments of a call do begin: the mark after it has
+    /// begun, or it is a tool's.
+    fn cut_name<'t>(&self, text: &'t str) -> Option<&'t str> {
         let after = self.begin.1;
-        let marks = match self.format.arguments {
+        let ends = |place: &usize| {
+            let rest = match after.starts_with(char::is_whitespace) {
+                true => text[*place..].trim_start(),
+                false => &text[*place..],
+            };
+            let mut marks = self.marks_after_name().into_iter();
+            !rest.is_empty() && marks.any(|mark| at_start(rest, mark) == Match::Begun)
+        };
+        let name = match text.char_indices().map(|(place, _)| place).find(ends) {
+            Some(place) => text[..place].trim(),
+            None => Some(text.trim()).filter(|name| self.kinds.has_tool(name))?,
+        };
+        (!name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_in_name)).then_some(name)
+    }
+
+    /// Texts of which one comes after a name: the format's, or where there is none the beginning of
+    /// the arguments.
+    fn marks_after_name(&self) -> [&'static str; 2] {
+        let after = self.begin.1;
+        match self.format.arguments {
             _ if !after.trim().is_empty() => [after, after],
             ArgumentStyle::Parameters(style) => [style.begin, self.format.end],
             _ => ["{", "("],
-        };
+        }
+    }
+
+    /// The end of a name at the beginning of a text: before the text that follows names, or where
+    /// there is none before the arguments.
+    fn name_end(&self, text: &str) -> NameEnd {
+        let (after, marks) = (self.begin.1, self.marks_after_name());
         for (place, character) in text.char_indices() {
             if place > MAX_NAME {
                 return NameEnd::No;
@@ -313,26 +366,31 @@ impl ToolCallReader {
         if self.buffer.is_empty() {
             return false;
         }
-        let group_end = self.format.group.map_or("", |(_, end)| end);
-        let separator = self.format.separator.trim();
-        let marks = [self.begin.0, separator, group_end];
-        let matches = || {
-            let marks = marks.iter().filter(|mark| !mark.is_empty());
-            marks.map(|&mark| (mark, at_start(&self.buffer, mark)))
-        };
-        let whole = matches().find_map(|(mark, found)| match found {
+        let whole = self.marks_between().find_map(|mark| match at_start(&self.buffer, mark) {
             Match::Whole(len) => Some((mark, len)),
             _ => None,
         });
         match whole {
             Some((mark, len)) if mark == self.begin.0 => self.state = State::Name(len),
             Some((_, len)) => drop(take(&mut self.buffer, len)),
-            None if matches().any(|(_, found)| found == Match::Begun) => return false,
+            None if self.is_mark_begun(&self.buffer) => return false,
             // A call that begins with its name.
             None if self.begin.0.is_empty() => self.state = State::Name(0),
             None => self.state = State::Words,
         }
         true
+    }
+
+    /// Texts that may follow a call.
+    fn marks_between(&self) -> impl Iterator<Item = &'static str> {
+        let group_end = self.format.group.map_or("", |(_, end)| end);
+        let marks = [self.begin.0, self.format.separator.trim(), group_end];
+        marks.into_iter().filter(|mark| !mark.is_empty())
+    }
+
+    /// True where a text is the beginning of one of them.
+    fn is_mark_begun(&self, text: &str) -> bool {
+        self.marks_between().any(|mark| at_start(text, mark) == Match::Begun)
     }
 
     /// Words; blanks before the first are left out where something else came before.
@@ -497,8 +555,37 @@ mod tests {
     fn a_call_that_is_cut_off_says_so() {
         let begin = Piece::CallBegin { index: 0, name: "f".to_owned() };
         let arguments = Piece::Arguments("{\"a\": [1".to_owned());
-        let cut = vec![begin, arguments, Piece::CallEnd { is_whole: false }];
+        let end = Piece::CallEnd { is_whole: false };
+        let cut = vec![begin.clone(), arguments, end.clone()];
         check("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": [1", vec![cut]);
+        // Cut right after its name.
+        for (format, text) in [
+            ("mistral", "[TOOL_CALLS]f[AR"),
+            ("hermes", "<tool_call>\n{\"name\": \"f\", \"argum"),
+            ("hermes", "<tool_call>\n{\"name\": \"f\""),
+            ("glm_xml", "<tool_call>f<arg_"),
+            ("kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool"),
+            ("llama3", "{\"name\": \"f\", \"par"),
+        ] {
+            check(format, text, vec![vec![begin.clone(), end.clone()]]);
+        }
+        // In it, where it may be a longer one.
+        for none in ["[TOOL_CALLS]f", "[TOOL_CALLS]f g[AR"] {
+            check("mistral", none, vec![words(none)]);
+        }
+        let tools = [serde_json::json!({"name": "now"})];
+        let mistral = *ToolFormat::named("mistral").unwrap();
+        let reader = ToolCallReader::new(mistral, ArgumentKinds::of_tools(&tools, false));
+        let begin = Piece::CallBegin { index: 0, name: "now".to_owned() };
+        assert_eq!(read(reader, &["[TOOL_CALLS]now"]), vec![begin, end]);
+    }
+
+    #[test]
+    fn calls_that_nothing_marks_are_all_of_an_answer() {
+        check("pythonic", " [f(a=1), g()]", vec![call(0, "f", "{\"a\": 1}"), call(1, "g", "{}")]);
+        for none in ["[1, 2]", "See [f(a=1)].", "[see (a)]", "[", "[f"] {
+            check("pythonic", none, vec![words(none)]);
+        }
     }
 
     #[test]

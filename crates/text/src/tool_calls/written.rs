@@ -1,6 +1,8 @@
 //! Calls as a family of models writes them.
 
-use palmette_grammar::frontends::structural_tag::{ArgumentStyle, ToolFormat, ValueNotation};
+use palmette_grammar::frontends::structural_tag::{
+    ArgumentStyle, ITEM, ParameterStyle, ToolFormat, ValueNotation,
+};
 use serde_json::Value;
 
 /// The text of calls, each a tool's name and its arguments, as a model would have written it.
@@ -32,20 +34,38 @@ fn written_arguments(format: &ToolFormat, arguments: &Value) -> String {
             members.iter().map(one).collect::<Vec<_>>().join(", ")
         }
         ArgumentStyle::Parameters(style) => {
-            let one = |(name, value): (&String, &Value)| {
-                let (before, text) = match value {
-                    Value::String(text) => (style.before_text.to_owned(), text.clone()),
-                    _ => (style.before_type(type_name(value)), value.to_string()),
-                };
-                let (pad, before_value) = (style.padding, style.before_value);
-                let begin = format!("{}{}{name}{before}", style.before, style.begin);
-                format!("{begin}{before_value}{pad}{text}{pad}{}", style.end)
-            };
+            let one = |(name, value): (&String, &Value)| parameter(style, Some(name), value);
             let all: String = members.iter().map(one).collect();
             let line = if format.end.starts_with('\n') { "" } else { style.before };
             all + line
         }
     }
+}
+
+/// A parameter between marks, or an item of a list, which has no name.
+fn parameter(style: &ParameterStyle, name: Option<&str>, value: &Value) -> String {
+    let within = |(name, value): (&String, &Value)| parameter(style, Some(name), value);
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if style.is_nested() => {
+            items.iter().map(|item| parameter(style, None, item)).collect()
+        }
+        Value::Object(members) if style.is_nested() => members.iter().map(within).collect(),
+        _ => value.to_string(),
+    };
+    let after_name = match value {
+        Value::String(_) => style.before_text.to_owned(),
+        _ => style.before_type(type_name(value)),
+    };
+    let begin = match name {
+        Some(name) => {
+            format!("{}{}{}{after_name}", style.before, style.begin, style.written_name(name))
+        }
+        None => style.before_item(&after_name),
+    };
+    let (pad, before_value, end) =
+        (style.padding, style.before_value, style.end_of(name.unwrap_or(ITEM)));
+    format!("{begin}{before_value}{pad}{text}{pad}{end}")
 }
 
 /// A value in a notation.

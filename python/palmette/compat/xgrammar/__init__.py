@@ -24,6 +24,7 @@ from palmette.compat.xgrammar.bitmask import (
     get_bitmask_shape,
     reset_token_bitmask,
 )
+from palmette.compat.xgrammar.structural_tag import StructuralTag, get_builtin_structural_tag, get_model_structural_tag
 from palmette.compat.xgrammar.tokenizer_info import TokenizerInfo, VocabType
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "GrammarMatcher",
     "InvalidJSONError",
     "InvalidStructuralTagError",
+    "StructuralTag",
     "StructuralTagItem",
     "TokenizerInfo",
     "VocabType",
@@ -45,6 +47,8 @@ __all__ = [
     "contrib",
     "exception",
     "get_bitmask_shape",
+    "get_builtin_structural_tag",
+    "get_model_structural_tag",
     "reset_token_bitmask",
 ]
 

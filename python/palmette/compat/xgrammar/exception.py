@@ -12,11 +12,17 @@ class DeserializeVersionError(RuntimeError):
 
 
 class InvalidJSONError(RuntimeError, ValueError):
-    """A text that is not JSON."""
+    """A text that is not JSON; its message begins with the words by which XGrammar's is known."""
+
+    def __str__(self) -> str:
+        return f"Invalid JSON error: {super().__str__()}"
 
 
 class InvalidStructuralTagError(RuntimeError, ValueError):
-    """A structural tag that is refused."""
+    """A structural tag that is refused; its message begins with the words by which XGrammar's is known."""
+
+    def __str__(self) -> str:
+        return f"Invalid structural tag error: {super().__str__()}"
 
 
 class GrammarRefused(RuntimeError, ValueError):

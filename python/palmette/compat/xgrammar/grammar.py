@@ -127,11 +127,8 @@ class Grammar:
     @staticmethod
     def from_structural_tag(*args: Any, **kwargs: Any) -> Grammar:
         """Grammar of a structural tag: one argument, or the older `tags, triggers`."""
-        tag = tag_of(*args, **kwargs)
-        with refusals(InvalidStructuralTagError):
-            made = palmette.Grammar.from_structural_tag(tag)
-            made.check()
-        return Grammar(made, tag["format"])
+        # As in `from_json_schema`: strict schemas.
+        return _of_tag(_closed_schemas(tag_of(*args, **kwargs)))
 
     @staticmethod
     def builtin_json_grammar() -> Grammar:
@@ -141,12 +138,12 @@ class Grammar:
     @staticmethod
     def concat(*grammars: Grammar) -> Grammar:
         """Texts of the grammars one after another."""
-        return Grammar.from_structural_tag(_joined("sequence", grammars))
+        return _of_tag(_joined("sequence", grammars))
 
     @staticmethod
     def union(*grammars: Grammar) -> Grammar:
         """Texts of any of the grammars."""
-        return Grammar.from_structural_tag(_joined("or", grammars))
+        return _of_tag(_joined("or", grammars))
 
     def serialize_json(self) -> str:
         """Source of the grammar, as JSON."""
@@ -184,7 +181,7 @@ def deserialised(text: str) -> tuple[Grammar, dict]:
             case {"type": "lark", "lark": str(lark)}:
                 return Grammar.from_lark(lark), found
             case {"type": str()}:
-                return Grammar.from_structural_tag({"type": "structural_tag", "format": source}), found
+                return _of_tag({"type": "structural_tag", "format": source}), found
     except ValueError as error:
         raise DeserializeFormatError(str(error)) from error
     raise DeserializeFormatError("this is no serialised grammar: its source has no known type")
@@ -220,6 +217,24 @@ def _of_structures(structures: list[dict], triggers: Any) -> dict:
         for one in structures
     ]
     return {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": triggers, "tags": tags}}
+
+
+def _of_tag(tag: dict) -> Grammar:
+    """Grammar of a structural tag, with blanks anywhere and members in the schema's order, as `from_json_schema` has them."""
+    with refusals(InvalidStructuralTagError):
+        made = palmette.Grammar.from_structural_tag(tag, whitespace="flexible", order="schema")
+        made.check()
+    return Grammar(made, tag["format"])
+
+
+def _closed_schemas(node: Any) -> Any:
+    """A structural tag whose schemas are `closed`."""
+    if isinstance(node, list):
+        return [_closed_schemas(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    schemas = ("json_schema", "parameters")
+    return {key: closed(value) if key in schemas else _closed_schemas(value) for key, value in node.items()}
 
 
 def _joined(kind: str, grammars: tuple[Grammar, ...]) -> dict:
