@@ -10,6 +10,7 @@ use palmette_text::{
     FinishReason, LogProbabilities, Member, Piece, TextCause, TextEnd, TextPiece, TextToken,
     ToolCallReader, Usage,
 };
+use serde_json::{Value, json};
 
 use super::request::{self, Answers};
 use crate::app::Drain;
@@ -192,8 +193,8 @@ impl Reader {
 /// The text that a custom tool is called with, which stands in its arguments as `input`; of a call
 /// that broke off, what is there of it.
 fn input_of(arguments: &str) -> String {
-    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-    let input = |read: serde_json::Value| read.get("input")?.as_str().map(str::to_owned);
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let input = |read: Value| read.get("input")?.as_str().map(str::to_owned);
     // The longest escape is a pair of `\u` with four digits each; a part of one at the end is no
     // text.
     let ends = (0..12).filter_map(|cut| arguments.get(..arguments.len().checked_sub(cut)?));
