@@ -266,7 +266,7 @@ fn tools_are_called_and_calls_are_read() {
     // Which format the model writes is not shown by its template.
     model.refused(
         &["--ask", "time?", "--tools", &tools],
-        &["shows no format of tool calls", "--tool-format apertus, cohere"],
+        &["shows no format of tool calls", "--tool-format", "): apertus, cohere"],
     );
     model.refused(
         &["--ask", "time?", "--tools", &tools, "--tool-format", "hermse"],
