@@ -198,7 +198,8 @@ impl Request<'_, '_> {
         };
         let lax = members.flag(root, "lax_tools")?;
         let own_tools = format.has_own_tools.then_some(format.name);
-        let mut tools = Tools { lax, own_tools, ..Tools::default() };
+        let bare_names = format.has_bare_names().then_some(format.name);
+        let mut tools = Tools { lax, own_tools, bare_names, ..Tools::default() };
         listed.into_iter().try_for_each(|at| tools.add(members, at))?;
         Ok(tools)
     }

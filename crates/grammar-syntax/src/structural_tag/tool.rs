@@ -2,6 +2,7 @@
 
 use super::format::Language;
 use super::members::{Members, Result, meant};
+use super::tool_formats::ToolFormat;
 use crate::json_schema::source::{Json, JsonId};
 
 /// A tool that may be called.
@@ -84,6 +85,8 @@ pub(super) struct Tools {
     pub(super) lax: bool,
     /// The name of a format that calls tools other than functions in ways of their own.
     pub(super) own_tools: Option<&'static str>,
+    /// The name of a format that writes names without quotes.
+    pub(super) bare_names: Option<&'static str>,
 }
 
 impl Tools {
@@ -239,19 +242,38 @@ impl Tools {
         input: Input,
     ) -> Result<()> {
         let Some(name) = members.text_at(inner, &["name"]) else {
-            return Err(members.error(at, RULE));
-        };
-        if name.is_empty() || name.contains(|c: char| c.is_control() || c == '"' || c == '\\') {
-            let rule = format!(
-                "{name:?} is no name of a tool: it has no quotes, backslashes or control characters"
-            );
+            let (at, rule) = match members.get(inner, "name") {
+                Some(name) => (name, "the name of a tool is a text"),
+                None => (at, RULE),
+            };
             return Err(members.error(at, rule));
-        }
+        };
+        self.check_name(name).map_err(|rule| members.error(at, rule))?;
         if self.tools.iter().any(|known| known.name == name) {
             return Err(members.error(at, format!("the tool {name:?} is there twice")));
         }
         self.tools.push(Tool { at, name: name.to_owned(), input });
         Ok(())
+    }
+
+    /// A name is read back from calls as it is. Brackets are of the marks around calls, and of
+    /// special tokens, whose text would be taken for them.
+    fn check_name(&self, name: &str) -> std::result::Result<(), String> {
+        let is_no_part = |c: char| c.is_control() || "\"\\<>[]".contains(c);
+        if name.is_empty() {
+            return Err("the name of a tool is empty".to_owned());
+        }
+        if name.trim() != name || name.contains(is_no_part) {
+            return Err(format!(
+                "{name:?} is no name of a tool: it has no blanks at its ends, and no quotes, backslashes, brackets (< > [ ]) or control characters"
+            ));
+        }
+        match self.bare_names {
+            Some(format) if !name.chars().all(ToolFormat::is_in_bare_name) => Err(format!(
+                "{name:?} cannot be called in the format {format}, which writes names without quotes: they have letters, digits and _ - . : / alone"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The names of all that may be called.

@@ -99,6 +99,24 @@ impl ToolFormat {
         self.begin.rsplit_once(NAME).unwrap_or((self.begin, ""))
     }
 
+    /// True where a tool's name stands without quotes around it, so that it ends where something
+    /// else begins.
+    pub fn has_bare_names(&self) -> bool {
+        let mut parts = self.begin.split(NAME);
+        let mut before = parts.next().unwrap_or_default();
+        parts.any(|after| {
+            let is_quoted =
+                ['"', '\''].iter().any(|&mark| before.ends_with(mark) && after.starts_with(mark));
+            before = after;
+            !is_quoted
+        })
+    }
+
+    /// True for characters of names that stand without quotes.
+    pub fn is_in_bare_name(character: char) -> bool {
+        character.is_alphanumeric() || "_-.:/".contains(character)
+    }
+
     /// Texts of the format in which names of special tokens may stand.
     pub fn texts(&self) -> Vec<&'static str> {
         let (group, reasoning) =

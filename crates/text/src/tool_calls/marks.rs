@@ -1,6 +1,6 @@
 //! Fixed texts around a call, found whatever white space stands in them.
 
-use palmette_grammar::frontends::structural_tag::{CALL_ID, NAME, NUMBER};
+use palmette_grammar::frontends::structural_tag::{CALL_ID, NAME, NUMBER, ToolFormat};
 
 use super::progress::MAX_NAME;
 
@@ -34,14 +34,9 @@ impl MarkPart {
             Self::Character(_) => false,
             Self::Digits => character.is_ascii_digit(),
             Self::Id => character.is_ascii_alphanumeric(),
-            Self::Name => is_in_name(character),
+            Self::Name => ToolFormat::is_in_bare_name(character),
         }
     }
-}
-
-/// True for characters of tools' names.
-pub(super) fn is_in_name(character: char) -> bool {
-    character.is_alphanumeric() || "_-.:/".contains(character)
 }
 
 /// The parts of a mark that are no white space.

@@ -4,7 +4,7 @@ use palmette_grammar::frontends::structural_tag::{ArgumentStyle, ToolFormat};
 
 use super::json_value::{Extent, JsonValue};
 use super::kinds::ArgumentKinds;
-use super::marks::{MarkPlace, Match, at_start, first_of, is_in_name};
+use super::marks::{MarkPlace, Match, at_start, first_of};
 use super::notated::NotatedReader;
 use super::parameters::ParameterReader;
 use super::progress::{MAX_NAME, Progress, take};
@@ -266,7 +266,7 @@ impl ToolCallReader {
     /// True for texts that may be a tool's name. Where nothing marks calls, it is one word, right
     /// before the arguments.
     fn is_name(&self, text: &str) -> bool {
-        let is_word = || text.trim_start().chars().all(is_in_name);
+        let is_word = || text.trim_start().chars().all(ToolFormat::is_in_bare_name);
         !text.trim().is_empty() && (!self.format.calls_stand_alone || is_word())
     }
 
@@ -286,7 +286,10 @@ impl ToolCallReader {
             Some(place) => text[..place].trim(),
             None => Some(text.trim()).filter(|name| self.kinds.has_tool(name))?,
         };
-        (!name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_in_name)).then_some(name)
+        (!name.is_empty()
+            && name.len() <= MAX_NAME
+            && name.chars().all(ToolFormat::is_in_bare_name))
+        .then_some(name)
     }
 
     /// Texts of which one comes after a name: the format's, or where there is none the beginning of
