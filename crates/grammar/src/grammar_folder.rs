@@ -20,11 +20,12 @@
 //! refused.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use palmette_grammar_masks::vocabulary::VocabularyFingerprint;
@@ -45,7 +46,7 @@ pub struct GrammarFolder {
 }
 
 /// Program that the thread of a [`GrammarFolder`] works in: one that forks says here when it may.
-pub trait HostProgram: Send + Sync + std::fmt::Debug {
+pub trait HostProgram: Send + Sync + fmt::Debug {
     /// Something that is held on the thread while it may hold locks.
     fn at_work(&self) -> Box<dyn std::any::Any>;
 
@@ -104,7 +105,6 @@ impl FolderPlace {
     }
 }
 
-#[derive(Debug)]
 struct Shared {
     path: PathBuf,
     limits: FolderLimits,
@@ -114,6 +114,19 @@ struct Shared {
     desk: Mutex<Desk>,
     /// Told when the thread ends.
     ended: Condvar,
+    listener: OnceLock<Listener>,
+}
+
+/// Function that reports are told to.
+type Listener = Box<dyn Fn(&str) + Send + Sync>;
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("path", &self.path)
+            .field("desk", &self.desk)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Work that waits, and what came of the rest.
@@ -191,8 +204,8 @@ impl GrammarFolder {
             }
         }
         let (host, path) = (Arc::new(PlainHost), path.to_owned());
-        let (cancelled, desk, ended) = Default::default();
-        let shared = Shared { path, limits, host, cancelled, desk, ended };
+        let (cancelled, desk, ended, listener) = Default::default();
+        let shared = Shared { path, limits, host, cancelled, desk, ended, listener };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -211,8 +224,14 @@ impl GrammarFolder {
         &self.shared.path
     }
 
-    /// What happened in it that somebody should know of, since this was asked last: a sentence
-    /// each, with its path. Of many the first sixteen.
+    /// Has what happens in it that somebody should know of told to one listener, as it happens: a
+    /// sentence each, with its path. A second listener is not heard.
+    pub fn on_report(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        _ = self.shared.listener.set(Box::new(listener));
+    }
+
+    /// What [nobody listened](Self::on_report) to, since this was asked last. Of many the first
+    /// sixteen.
     pub fn take_reports(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.desk().reports)
     }
@@ -274,8 +293,9 @@ impl GrammarFolder {
             match begun {
                 Ok(_) => desk.thread_of = Some(std::process::id()),
                 Err(error) => {
-                    desk.turn_off(&self.shared.path, &error);
                     desk.queue.clear();
+                    drop(desk);
+                    self.shared.turn_off(&self.shared.path, &error);
                 }
             }
         }
@@ -298,24 +318,27 @@ fn has_masks_to_share(source: &GrammarSource, constraint: &GrammarConstraint) ->
         && serde_json::to_vec(source).is_ok_and(is_the_same)
 }
 
-impl Desk {
-    fn report(&mut self, message: String) {
-        if self.reports.len() < MAX_REPORTS {
-            self.reports.push(message);
+impl Shared {
+    fn report(&self, message: String) {
+        if let Some(listener) = self.listener.get() {
+            return listener(&message);
+        }
+        let reports = &mut self.desk().reports;
+        if reports.len() < MAX_REPORTS {
+            reports.push(message);
         }
     }
 
-    fn turn_off(&mut self, path: &Path, error: &io::Error) {
-        if !std::mem::replace(&mut self.is_off, true) {
+    fn turn_off(&self, path: &Path, error: &io::Error) {
+        let was_off = std::mem::replace(&mut self.desk().is_off, true);
+        if !was_off {
             self.report(format!(
                 "{}: {error}; masks are not shared through this folder any more, and every process finds its own",
                 path.display()
             ));
         }
     }
-}
 
-impl Shared {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         // Nothing here panics halfway.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
@@ -348,20 +371,19 @@ impl Shared {
             },
             Ok(None) => return false,
             Err(error) => {
-                self.desk().turn_off(&path, &error);
+                self.turn_off(&path, &error);
                 return false;
             }
         };
         // So that nobody looks at it again.
         let removed = remove(&path);
-        let mut desk = self.desk();
-        desk.statistics.refused += 1;
-        desk.report(format!(
+        self.desk().statistics.refused += 1;
+        self.report(format!(
             "{}: {refusal}; it is removed, and the masks are found anew",
             path.display()
         ));
         if let Err(error) = removed {
-            desk.turn_off(&path, &error);
+            self.turn_off(&path, &error);
         }
         false
     }
@@ -413,7 +435,7 @@ impl Shared {
                     // Whoever asks for the grammar again tries again.
                     Ok(Outcome::Elsewhere) => job.place.set(OPEN),
                     Ok(Outcome::Settled) => job.place.set(SETTLED),
-                    Err(error) => self.desk().turn_off(&self.path, &error),
+                    Err(error) => self.turn_off(&self.path, &error),
                 }
                 is_waiting = false;
             }

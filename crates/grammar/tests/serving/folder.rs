@@ -249,7 +249,7 @@ fn grammars_without_masks_to_share_are_left_alone() {
     options.limits.max_rules -= 1;
     let sources = [
         schema_source(r#"{"type": "string", "x-catalog": {"name": "shop"}}"#),
-        lark_source("start: /a(?<=a)b/"),
+        lark_source("start: A B\nA: /a/\nB: /(?<=a)b/"),
         GrammarSource::JsonSchema { text, options },
     ];
     for source in &sources {
@@ -317,6 +317,20 @@ fn a_folder_that_cannot_be_written_is_told_of_once() {
     assert_eq!(counted(&cache), (0, 0, 0));
     let reports = cache.folder().unwrap().take_reports();
     assert!(reports.len() == 1 && reports[0].contains("not shared"), "{reports:?}");
+    // Whoever listens is told at once.
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let again = self::cache(&path);
+    let listening = Arc::clone(&heard);
+    again
+        .folder()
+        .unwrap()
+        .on_report(move |report| listening.lock().unwrap().push(report.to_owned()));
+    std::fs::remove_dir(&path).unwrap();
+    ask(&again, &sources()[0], &vocabulary);
+    assert_eq!(
+        (heard.lock().unwrap().clone(), again.folder().unwrap().take_reports()),
+        (reports, vec![])
+    );
     // A file in the place of the folder.
     std::fs::write(&path, "").unwrap();
     assert!(GrammarFolder::open(&path, FolderLimits::default()).is_err());

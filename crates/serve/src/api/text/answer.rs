@@ -10,6 +10,7 @@ use palmette_text::{
     FinishReason, LogProbabilities, Member, Piece, TextCause, TextEnd, TextPiece, TextToken,
     ToolCallReader, Usage,
 };
+use serde_json::{Value, json};
 
 use super::request::{self, Answers};
 use crate::app::Drain;
