@@ -16,7 +16,7 @@
 //! vocabulary are those asked for; one that is not is reported by its path, and made anew. Files are
 //! read into memory and closed: one that is mapped would end the process if somebody cut it.
 //!
-//! Whoever can write a file decides what masks allow, so a folder that every user may write is
+//! Whoever can write a file decides what masks allow, so a folder that other users may write is
 //! refused.
 
 use std::collections::VecDeque;
@@ -181,7 +181,7 @@ impl GrammarFolder {
     /// Opens a folder, or makes it for this user alone.
     ///
     /// # Errors
-    /// When it cannot be made, is no folder, or every user may write it.
+    /// When it cannot be made or written, is no folder, or other users may write it.
     pub fn open(path: &Path, limits: FolderLimits) -> io::Result<Self> {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
@@ -189,20 +189,7 @@ impl GrammarFolder {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(path)?;
         #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let mode = std::fs::metadata(path)?.permissions().mode();
-            if mode & 0o002 != 0 {
-                return Err(io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    format!(
-                        "every user may write it (mode {:o}), and whoever writes a saved grammar decides what its masks allow: \
-                         take a folder of your own, or `chmod o-w` this one",
-                        mode & 0o7777
-                    ),
-                ));
-            }
-        }
+        check_owner(path)?;
         let (host, path) = (Arc::new(PlainHost), path.to_owned());
         let (cancelled, desk, ended, listener) = Default::default();
         let shared = Shared { path, limits, host, cancelled, desk, ended, listener };
@@ -306,6 +293,34 @@ impl Drop for GrammarFolder {
     fn drop(&mut self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
+}
+
+/// Refuses a folder of which another user decides what is in it: one that every user may write, or
+/// whose owner is neither the user of this process nor the system's.
+#[cfg(unix)]
+fn check_owner(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::sync::atomic::AtomicU32;
+
+    static NUM_PROBES: AtomicU32 = AtomicU32::new(0);
+    let number = NUM_PROBES.fetch_add(1, Ordering::Relaxed);
+    let probe = path.join(format!(".tmp-probe-{}-{number}", std::process::id()));
+    remove(&probe)?;
+    let own = File::options().write(true).create_new(true).open(&probe)?.metadata()?.uid();
+    remove(&probe)?;
+    let metadata = std::fs::metadata(path)?;
+    let (owner, mode) = (metadata.uid(), metadata.permissions().mode() & 0o7777);
+    let refused = match (owner == own || owner == 0, mode & 0o002 == 0) {
+        (true, true) => return Ok(()),
+        (false, _) => format!("user {owner} owns it"),
+        (_, false) => format!("every user may write it (mode {mode:o})"),
+    };
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "{refused}, and whoever writes a saved grammar decides what its masks allow: take a folder of your own, or `chmod o-w` it"
+        ),
+    ))
 }
 
 /// Whether a file would say anything of a grammar's masks: those that are found by walking are not

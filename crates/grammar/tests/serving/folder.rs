@@ -143,7 +143,10 @@ fn processes_that_ask_at_once_find_masks_once() {
             check_masks(&ask(&cache, &source, &vocabulary), &vocabulary);
         }
         let (opened, saved, refused) = counted(&cache);
-        println!("\ncounted {opened} {saved} {refused}");
+        #[expect(clippy::print_stdout, reason = "the test that started this process reads it")]
+        {
+            println!("\ncounted {opened} {saved} {refused}");
+        }
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -298,7 +301,7 @@ fn what_killed_processes_left_goes() {
     let (folder, vocabulary) = (tempfile::tempdir().unwrap(), vocabulary());
     let (old, new) = (folder.path().join(".tmpOld"), folder.path().join(".tmpNew"));
     let lock = folder.path().join(format!("{:032x}.lock", 7));
-    [&old, &new, &lock].map(|path| std::fs::write(path, "x").unwrap());
+    [&old, &new, &lock].iter().for_each(|path| std::fs::write(path, "x").unwrap());
     let hours = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     std::fs::File::options().append(true).open(&old).unwrap().set_modified(hours).unwrap();
     ask(&cache(folder.path()), &sources()[0], &vocabulary);
