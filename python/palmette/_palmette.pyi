@@ -382,8 +382,8 @@ class Compiler:
     def wait(self, seconds: float) -> bool:
         """Waits until nothing more is to be found or written for the folder; tells whether that is so."""
     def take_reports(self) -> list[str]:
-        """What happened in the folder since this was asked last that somebody should know of, such as a file that was refused or a
-        folder that cannot be written: a sentence each."""
+        """Reports of the folder since this was asked last, such as of a file that was refused or a folder that cannot be written: a
+        sentence each."""
 
 @final
 class Matcher:

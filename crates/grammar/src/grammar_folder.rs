@@ -13,8 +13,8 @@
 //! | `.tmp…` | a file being written, which gets its name when it is whole |
 //!
 //! Other names are never touched. A file is used if all its checks hold and its source and
-//! vocabulary are those asked for; one that is not is reported by its path, and made anew. Files are
-//! read into memory and closed: one that is mapped would end the process if somebody cut it.
+//! vocabulary are those asked for; one that is not is reported by its path, and made anew. Files
+//! are read into memory and closed: one that is mapped would end the process if somebody cut it.
 //!
 //! Whoever can write a file decides what masks allow, so a folder that other users may write is
 //! refused.
@@ -31,9 +31,8 @@ use std::time::{Duration, SystemTime};
 use palmette_grammar_masks::vocabulary::VocabularyFingerprint;
 use palmette_mapped::write_atomically;
 
-use crate::limits::FolderLimits;
 use crate::saved::{FORMAT, SaveError, SavedGrammar};
-use crate::{GrammarConstraint, GrammarSource, ReopenError};
+use crate::{GrammarConstraint, GrammarSource, PrecomputeLimits, ReopenError};
 
 /// Folder of saved grammars that processes share, as a [`GrammarCache`](crate::GrammarCache) uses
 /// it.
@@ -45,9 +44,28 @@ pub struct GrammarFolder {
     shared: Arc<Shared>,
 }
 
+/// Limits of a [`GrammarFolder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderLimits {
+    /// Bytes of all files together; those written first go first.
+    pub max_bytes: u64,
+    /// Limits of finding out the masks of one grammar.
+    pub ahead: PrecomputeLimits,
+}
+
+impl Default for FolderLimits {
+    /// 1 GiB; a second or two of work and 16 MiB for a grammar, in which most schemas come to their
+    /// end.
+    fn default() -> Self {
+        let ahead =
+            PrecomputeLimits { steps: 50_000_000, bytes: 16 << 20, ..PrecomputeLimits::default() };
+        Self { max_bytes: 1 << 30, ahead }
+    }
+}
+
 /// Program that the thread of a [`GrammarFolder`] works in: one that forks says here when it may.
 pub trait HostProgram: Send + Sync + fmt::Debug {
-    /// Something that is held on the thread while it may hold locks.
+    /// A guard that is held on the thread while it may hold locks.
     fn at_work(&self) -> Box<dyn std::any::Any>;
 
     /// A moment at which the thread holds no lock.
@@ -88,11 +106,11 @@ pub struct FolderStatistics {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FolderPlace(Arc<AtomicU8>);
 
-/// Nothing is being done about the grammar.
+/// State of a grammar about which nothing is being done.
 const OPEN: u8 = 0;
-/// It is in the queue of the thread.
+/// State of a grammar in the queue of the thread.
 const QUEUED: u8 = 1;
-/// There is nothing to be done: its masks were read or written, or it has none to share.
+/// State of a grammar whose masks were read or written, or that has none to share.
 const SETTLED: u8 = 2;
 
 impl FolderPlace {
@@ -217,8 +235,8 @@ impl GrammarFolder {
         _ = self.shared.listener.set(Box::new(listener));
     }
 
-    /// What [nobody listened](Self::on_report) to, since this was asked last. Of many the first
-    /// sixteen.
+    /// Reports to which [nobody listened](Self::on_report), since this was asked last. Of many the
+    /// first sixteen.
     pub fn take_reports(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.desk().reports)
     }
@@ -323,8 +341,8 @@ fn check_owner(path: &Path) -> io::Result<()> {
     ))
 }
 
-/// Whether a file would say anything of a grammar's masks: those that are found by walking are not
-/// written, nor those of grammars that leave sets open, and a source with limits of its own is read
+/// True where a file would say something of a grammar's masks: those that are found by walking are
+/// not written, nor those of grammars that leave sets open, and a source with limits of its own is read
 /// with others from a file.
 fn has_masks_to_share(source: &GrammarSource, constraint: &GrammarConstraint) -> bool {
     let is_the_same = |text: Vec<u8>| serde_json::from_slice(&text).ok().as_ref() == Some(source);

@@ -125,8 +125,8 @@ pub use constraint::{
     GrammarState, MaskBudget, MaskId, MaskRef, PrecomputeLimits, PrecomputeStop, Precomputed,
     RowError, RowErrorKind, SetBinding,
 };
-pub use grammar_folder::{FolderStatistics, GrammarFolder, HostProgram};
-pub use limits::{CacheLimits, FolderLimits, UnknownLimit};
+pub use grammar_folder::{FolderLimits, FolderStatistics, GrammarFolder, HostProgram};
+pub use limits::{CacheLimits, UnknownLimit};
 pub use palmette_grammar_masks::{
     AutomatonGraph, AutomatonStatistics, GraphFirst, GraphNode, PreparedVocabulary,
     VocabularyFingerprint,

@@ -1,6 +1,6 @@
 //! Limits of compiling, by the names that messages have for them.
 
-use crate::{PrecomputeLimits, RecognizerLimits};
+use crate::RecognizerLimits;
 
 /// Limits of a [`GrammarCache`](crate::GrammarCache) and of the grammars compiled in it.
 #[derive(Clone, Debug)]
@@ -17,25 +17,6 @@ impl Default for CacheLimits {
     /// 1 GiB, minutes of work.
     fn default() -> Self {
         Self { max_bytes: 1 << 30, steps: 20_000_000_000, recognizer: RecognizerLimits::default() }
-    }
-}
-
-/// Limits of a [`GrammarFolder`](crate::GrammarFolder).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FolderLimits {
-    /// Bytes of all files together; those written first go first.
-    pub max_bytes: u64,
-    /// Limits of finding out the masks of one grammar.
-    pub ahead: PrecomputeLimits,
-}
-
-impl Default for FolderLimits {
-    /// 1 GiB; a second or two of work and 16 MiB for a grammar, in which most schemas come to their
-    /// end.
-    fn default() -> Self {
-        let ahead =
-            PrecomputeLimits { steps: 50_000_000, bytes: 16 << 20, ..PrecomputeLimits::default() };
-        Self { max_bytes: 1 << 30, ahead }
     }
 }
 

@@ -509,8 +509,8 @@ impl Compiler {
         })
     }
 
-    /// What happened in the folder since this was asked last that somebody should know of, such as
-    /// a file that was refused or a folder that cannot be written: a sentence each.
+    /// Reports of the folder since this was asked last, such as of a file that was refused or a
+    /// folder that cannot be written: a sentence each.
     fn take_reports(&self) -> Vec<String> {
         self.cache.folder().map(GrammarFolder::take_reports).unwrap_or_default()
     }
