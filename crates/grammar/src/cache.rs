@@ -372,8 +372,7 @@ impl GrammarCache {
         let source_bytes = OF_EACH + source.text().len() + given.bytes() + kept;
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
         constraint.check_token_limits().map_err(CacheError::Token)?;
-        let folder = self.folder.as_ref();
-        let place = folder.map(|folder| folder.read(source, &constraint)).unwrap_or_default();
+        let place = FolderPlace::default();
         Ok(CompiledGrammar { constraint, warnings, source_bytes, place })
     }
 

@@ -3,8 +3,9 @@
 //! What a grammar's masks take to find out is many times what compiling it does, so that is what
 //! processes share: each compiles a grammar for itself, one of them finds its masks ahead of time
 //! and [saves](GrammarConstraint::save) them, and the others read the file into the grammar that
-//! they have. Nobody who asks for a grammar waits for that: a file that is there is read at once,
-//! and everything else is the work of one thread a process, which lives while it has work.
+//! they have. Nobody who asks for a grammar waits for that: reading a file of megabytes takes
+//! longer than compiling, so that it, too, is the work of one thread a process, which lives while it
+//! has work.
 //!
 //! | name | contents |
 //! |---|---|
@@ -254,19 +255,6 @@ impl GrammarFolder {
         !is_busy(&mut desk)
     }
 
-    /// Reads the masks of a grammar that was compiled just now, if there is a file.
-    pub(crate) fn read(
-        &self,
-        source: &GrammarSource,
-        constraint: &GrammarConstraint,
-    ) -> FolderPlace {
-        let place = FolderPlace::default();
-        if !has_masks_to_share(source, constraint) || self.shared.read(source, constraint) {
-            place.set(SETTLED);
-        }
-        place
-    }
-
     /// Has the thread see to a grammar, unless it was seen to.
     pub(crate) fn share(
         &self,
@@ -342,8 +330,8 @@ fn check_owner(path: &Path) -> io::Result<()> {
 }
 
 /// True where a file would say something of a grammar's masks: those that are found by walking are
-/// not written, nor those of grammars that leave sets open, and a source with limits of its own is read
-/// with others from a file.
+/// not written, nor those of grammars that leave sets open, and a source with limits of its own is
+/// read with others from a file.
 fn has_masks_to_share(source: &GrammarSource, constraint: &GrammarConstraint) -> bool {
     let is_the_same = |text: Vec<u8>| serde_json::from_slice(&text).ok().as_ref() == Some(source);
     constraint.mask_automaton().is_some()
@@ -481,7 +469,8 @@ impl Shared {
     /// Reads the masks of a grammar, or finds and writes them.
     fn find(&self, job: &Job) -> io::Result<Outcome> {
         let Job { source, constraint, .. } = job;
-        if self.in_pool(|| self.read(source, constraint)) {
+        if !has_masks_to_share(source, constraint) || self.in_pool(|| self.read(source, constraint))
+        {
             return Ok(Outcome::Settled);
         }
         let path = self.file(source, constraint.prepared_vocabulary().fingerprint());

@@ -132,6 +132,36 @@ fn grammars_that_are_asked_for_at_once_are_found_once() {
     }
 }
 
+#[test]
+fn texts_go_on_while_masks_are_read() {
+    let (folder, vocabulary) = (tempfile::tempdir().unwrap(), vocabulary());
+    for source in sources() {
+        ask(&cache(folder.path()), &source, &vocabulary);
+        let cache = cache(folder.path());
+        let grammar = cache.get(&source, &vocabulary, &AtomicBool::new(false)).unwrap().grammar;
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let slow = walking(&grammar.constraint, &vocabulary);
+                    let places = states(&grammar.constraint, 5, 10);
+                    let expected: Vec<_> =
+                        states(&slow, 5, 10).iter().map(|state| filled(&slow, state)).collect();
+                    let check = || {
+                        for (state, expected) in places.iter().zip(&expected) {
+                            assert_eq!(&filled(&grammar.constraint, state), expected);
+                        }
+                    };
+                    while !cache.folder().unwrap().wait(Duration::ZERO) {
+                        check();
+                    }
+                    check();
+                });
+            }
+        });
+        assert_eq!(counted(&cache), (1, 0, 0));
+    }
+}
+
 /// The folder of [`processes_that_ask_at_once_find_masks_once`], for the processes that it starts.
 const FOLDER: &str = "PALMETTE_TEST_GRAMMAR_FOLDER";
 
