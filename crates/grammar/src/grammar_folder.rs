@@ -4,8 +4,8 @@
 //! processes share: each compiles a grammar for itself, one of them finds its masks ahead of time
 //! and [saves](GrammarConstraint::save) them, and the others read the file into the grammar that
 //! they have. Nobody who asks for a grammar waits for that: reading a file of megabytes takes
-//! longer than compiling, so that it, too, is the work of one thread a process, which lives while it
-//! has work.
+//! longer than compiling, so that it, too, is the work of one thread a process, which lives while
+//! it has work.
 //!
 //! | name | contents |
 //! |---|---|
