@@ -431,6 +431,7 @@ impl Shared {
     fn work(&self) {
         let host = Arc::clone(&self.host);
         let _at_work = host.at_work();
+        let _in_panic = EndInPanic(self);
         loop {
             let round = {
                 let mut desk = self.desk();
@@ -564,6 +565,19 @@ impl Shared {
             total -= bytes;
         }
         Ok(())
+    }
+}
+
+/// Guard of the thread: one that panics is known to be gone, so that another begins for the
+/// grammars that come next.
+struct EndInPanic<'a>(&'a Shared);
+
+impl Drop for EndInPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.desk().thread_of = None;
+            self.0.ended.notify_all();
+        }
     }
 }
 
