@@ -362,10 +362,20 @@ class Compiler:
     """Compiles grammars over one vocabulary and keeps them, within so much memory and under limits of its own.
 
     Grammars that were not asked for longest are let go of first; who still has one keeps it.
+
+    With a ``folder`` processes of a machine share what is known of masks: each compiles a grammar, one finds its masks ahead of time
+    and writes them to a file, the others read it. Nobody waits for that, and answers are the same without it. Files take at most
+    ``folder_bytes``, a gibibyte unless told otherwise; those written first go first.
     """
 
     def __new__(
-        cls, vocabulary: Vocabulary, *, cache_bytes: int | None = None, limits: Limits | None = None
+        cls,
+        vocabulary: Vocabulary,
+        *,
+        cache_bytes: int | None = None,
+        limits: Limits | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        folder_bytes: int | None = None,
     ) -> Compiler: ...
     def compile(self, grammar: Grammar, *, ahead: bool | float | None = None) -> CompiledGrammar:
         """The grammar over the vocabulary; compiled once as long as it is kept."""
@@ -375,9 +385,15 @@ class Compiler:
     @property
     def statistics(self) -> dict[str, int]:
         """Counters: ``grammars`` and ``bytes`` held of at most ``max_bytes``, and by now ``hits``, ``waited`` (for another thread's
-        compilation), ``built``, ``failed``, ``evicted`` and ``too_large``."""
+        compilation), ``built``, ``failed``, ``evicted`` and ``too_large``. With a folder also ``opened`` (grammars whose masks were read
+        from a file), ``saved`` and ``refused``."""
     def clear(self) -> None:
         """Lets go of all grammars that are kept; who has one keeps it."""
+    def wait(self, seconds: float) -> bool:
+        """Waits until nothing more is to be found or written for the folder; tells whether that is so."""
+    def take_reports(self) -> list[str]:
+        """Reports of the folder since this was asked last, such as of a file that was refused or a folder that cannot be written: a
+        sentence each."""
 
 @final
 class Matcher:

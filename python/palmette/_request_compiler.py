@@ -7,11 +7,16 @@ its request, with the limit and the variable that raises it.
 | variable | means |
 |---|---|
 | `PALMETTE_COMPILE_LIMITS` | limits as JSON (`palmette.types.Limits`) beside or in place of those below: `{"steps": 1000000000}` |
+| `PALMETTE_GRAMMAR_CACHE` | folder through which the processes of a machine share masks of grammars; none unless it is set |
+
+Each process compiles a grammar for itself, since all ranks need it and none would be sooner for another's; what masks take to find out
+beyond that is found by one of them (`palmette.Compiler`). Whoever can write the folder decides what masks allow, so none is chosen unasked.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import TYPE_CHECKING, cast
 
@@ -20,8 +25,13 @@ from palmette._palmette import CompiledGrammar, Compiler, Grammar, LimitExceeded
 if TYPE_CHECKING:
     from palmette.types import Limits
 
+logger = logging.getLogger(__name__)
+
 LIMITS_ENVIRONMENT = "PALMETTE_COMPILE_LIMITS"
 """Environment variable with the limits of requests' grammars."""
+
+FOLDER_ENVIRONMENT = "PALMETTE_GRAMMAR_CACHE"
+"""Environment variable with the folder of masks that processes share."""
 
 REQUEST_LIMITS: Limits = {"steps": 100_000_000}
 """Limits of a request's grammar, unless the environment says otherwise: seconds of work, where most grammars take milliseconds."""
@@ -72,12 +82,18 @@ def with_way_out(error: LimitExceeded, limits: Limits) -> LimitExceeded:
 class RequestCompiler:
     """Compiler of one engine's requests over one vocabulary. Threads share it.
 
-    Raises ValueError for limits that there are not; the engine then does not start.
+    A folder that cannot be used is logged, and masks are then not shared. Raises ValueError for limits that there are not; the
+    engine then does not start.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.limits = compile_limits()
-        self._compiler = Compiler(vocabulary, cache_bytes=CACHE_BYTES, limits=self.limits)
+        folder = os.environ.get(FOLDER_ENVIRONMENT) or None
+        try:
+            self._compiler = Compiler(vocabulary, cache_bytes=CACHE_BYTES, limits=self.limits, folder=folder)
+        except OSError as error:
+            logger.warning("%s=%s: %s; masks are not shared between processes", FOLDER_ENVIRONMENT, folder, error)
+            self._compiler = Compiler(vocabulary, cache_bytes=CACHE_BYTES, limits=self.limits)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -93,3 +109,6 @@ class RequestCompiler:
             return self._compiler.compile(grammar)
         except LimitExceeded as error:
             raise with_way_out(error, self.limits) from error
+        finally:
+            for report in self._compiler.take_reports():
+                logger.warning("%s", report)

@@ -11,6 +11,7 @@ use palmette_grammar_masks::vocabulary::VocabularyFingerprint;
 use palmette_grammar_parser::recognizer::CompileError;
 use palmette_grammar_syntax::json_schema::Warning;
 
+use crate::grammar_folder::{FolderPlace, GrammarFolder};
 use crate::limits::CacheLimits;
 use crate::source::{GrammarSource, SourceError};
 use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, TokenError};
@@ -22,9 +23,12 @@ use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, TokenError};
 /// it, and nobody waits for another grammar. Grammars grow as they are used; when all of them
 /// exceed the limit, those that were not asked for longest are let go of. Whoever still has one
 /// keeps it.
+///
+/// With a [folder](GrammarFolder) the masks of a grammar are found out by one process of a machine.
 #[derive(Debug)]
 pub struct GrammarCache {
     limits: CacheLimits,
+    folder: Option<GrammarFolder>,
     kept: Mutex<Contents>,
 }
 
@@ -37,6 +41,7 @@ pub struct CompiledGrammar {
     pub warnings: Vec<Warning>,
     /// Bytes of the source and of the grammar, and of what each has.
     source_bytes: usize,
+    place: FolderPlace,
 }
 
 impl CompiledGrammar {
@@ -184,7 +189,19 @@ const BETWEEN_TRIMS: u64 = 256;
 impl GrammarCache {
     /// An empty cache.
     pub fn new(limits: CacheLimits) -> Self {
-        Self { limits, kept: Mutex::default() }
+        Self { limits, folder: None, kept: Mutex::default() }
+    }
+
+    /// The cache with a folder through which it shares masks with other processes. What it answers
+    /// does not depend on the folder, only how long masks take.
+    #[must_use]
+    pub fn with_folder(self, folder: GrammarFolder) -> Self {
+        Self { folder: Some(folder), ..self }
+    }
+
+    /// The folder, where it has one.
+    pub fn folder(&self) -> Option<&GrammarFolder> {
+        self.folder.as_ref()
     }
 
     /// The grammar of a source over a vocabulary.
@@ -206,6 +223,7 @@ impl GrammarCache {
         loop {
             match self.place(&key) {
                 Slot::Ready(grammar) => {
+                    self.share(&key.0, &grammar);
                     return Ok(Cached { grammar, outcome: CacheOutcome::Hit });
                 }
                 Slot::Building(build) => {
@@ -324,6 +342,9 @@ impl GrammarCache {
         };
         drop(kept);
         build.finish(Some(result.clone()));
+        if let Ok(grammar) = &result {
+            self.share(&key.0, grammar);
+        }
         self.trim();
         result.map(|grammar| Cached { grammar, outcome })
     }
@@ -351,7 +372,14 @@ impl GrammarCache {
         let source_bytes = OF_EACH + source.text().len() + given.bytes() + kept;
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
         constraint.check_token_limits().map_err(CacheError::Token)?;
-        Ok(CompiledGrammar { constraint, warnings, source_bytes })
+        let place = FolderPlace::default();
+        Ok(CompiledGrammar { constraint, warnings, source_bytes, place })
+    }
+
+    fn share(&self, source: &GrammarSource, grammar: &CompiledGrammar) {
+        if let Some(folder) = &self.folder {
+            folder.share(source, &grammar.constraint, &grammar.place);
+        }
     }
 }
 

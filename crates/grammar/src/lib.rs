@@ -87,6 +87,8 @@
 //!   [`precompute_in_background`](GrammarConstraint::precompute_in_background): masks computed
 //!   while a prompt is read.
 //! - [`GrammarConstraint::save`] and [`SavedGrammar`]: a compiled grammar with its masks as a file.
+//! - [`GrammarFolder`]: such files between the processes of a machine; one finds masks, others read
+//!   them.
 //!
 //! # Crates
 //! This one is the facade: [`GrammarConstraint`], its cache, batches and files. Below it, each with
@@ -109,6 +111,7 @@ mod common_json;
 mod constraint;
 #[doc(hidden)]
 pub mod engine;
+mod grammar_folder;
 mod limits;
 mod pattern_search;
 mod saved;
@@ -122,6 +125,7 @@ pub use constraint::{
     GrammarState, MaskBudget, MaskId, MaskRef, PrecomputeLimits, PrecomputeStop, Precomputed,
     RowError, RowErrorKind, SetBinding,
 };
+pub use grammar_folder::{FolderLimits, FolderStatistics, GrammarFolder, HostProgram};
 pub use limits::{CacheLimits, UnknownLimit};
 pub use palmette_grammar_masks::{
     AutomatonGraph, AutomatonStatistics, GraphFirst, GraphNode, PreparedVocabulary,

@@ -31,7 +31,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use palmette_core::{TokenId, Vocabulary, mask};
 use palmette_grammar_masks::vocabulary::VocabularyFingerprint;
-use palmette_grammar_masks::{PreparedVocabulary, SavedAutomaton, SavedMask, UNREAD};
+use palmette_grammar_masks::{
+    MaskAutomaton, PreparedVocabulary, SavedAutomaton, SavedMask, UNREAD,
+};
 use palmette_grammar_parser::lr::StateId;
 use palmette_grammar_parser::recognizer::{CompileError, Contexts, Recognizer};
 use palmette_grammar_syntax::json_schema::Warning;
@@ -42,7 +44,7 @@ use crate::{
     Budget, Grammar, GrammarConstraint, GrammarSource, RecognizerLimits, SourceError, TokenError,
 };
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 5 };
+pub(crate) const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 5 };
 
 const NODES: u32 = 0;
 const FIRSTS: u32 = 1;
@@ -277,30 +279,63 @@ impl SavedGrammar {
         limits: &RecognizerLimits,
         budget: &mut Budget<'_>,
     ) -> Result<Reopened, ReopenError> {
-        let found = vocabulary.fingerprint();
-        if found != self.vocabulary {
-            let (said, num_tokens) = (self.vocabulary, self.description.num_tokens);
-            return Err(ReopenError::Vocabulary { said, num_tokens, found });
-        }
+        self.check_vocabulary(vocabulary.fingerprint())?;
         let (grammar, warnings) = self.source().parse_with_budget(budget)?;
         let grammar = grammar.with_tokens_of(vocabulary.vocabulary())?;
         let automaton = self.automaton(&grammar, vocabulary.vocabulary())?;
         let recognizer = Recognizer::new(Arc::new(grammar), limits, budget)?;
-        let tables = recognizer.parser().tables();
-        let states = automaton.firsts.iter().map(|&(_, state, _)| state);
-        let mut states = states.chain(automaton.edges.iter().map(|&(_, state, _)| state));
-        let is_same = tables_hash(&recognizer) == self.description.tables;
-        if is_same && !states.all(|state| state.index() < tables.num_states()) {
-            return malformed("it mentions states that the parser does not have");
-        }
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
         constraint.check_token_limits()?;
-        let own = constraint.mask_automaton();
-        let own = own.filter(|_| constraint.recognizer().source().slots().is_empty());
-        if let (true, Some(own)) = (is_same, own) {
-            own.restore(&automaton);
+        let nodes = self.restore_automaton(&automaton, &constraint)?;
+        Ok(Reopened { constraint, warnings, nodes })
+    }
+
+    /// Has a grammar that was compiled from the source of this file know its masks, unless it knows
+    /// more by now. Gives the number of nodes of the file, as [`Reopened::nodes`] does.
+    ///
+    /// # Errors
+    /// When the vocabulary is another one, or the contents are not sound; the grammar is then as it
+    /// was.
+    pub(crate) fn restore_into(
+        &self,
+        constraint: &GrammarConstraint,
+    ) -> Result<Option<usize>, ReopenError> {
+        self.check_vocabulary(constraint.prepared_vocabulary().fingerprint())?;
+        let grammar = constraint.recognizer().source();
+        let automaton = self.automaton(grammar, constraint.vocabulary())?;
+        self.restore_automaton(&automaton, constraint)
+    }
+
+    fn check_vocabulary(&self, found: VocabularyFingerprint) -> Result<(), ReopenError> {
+        let (said, num_tokens) = (self.vocabulary, self.description.num_tokens);
+        match found == said {
+            true => Ok(()),
+            false => Err(ReopenError::Vocabulary { said, num_tokens, found }),
         }
-        Ok(Reopened { constraint, warnings, nodes: is_same.then_some(automaton.nodes.len()) })
+    }
+
+    /// The last of the checks, of the parser's states; then the nodes are the grammar's.
+    fn restore_automaton(
+        &self,
+        automaton: &SavedAutomaton,
+        constraint: &GrammarConstraint,
+    ) -> Result<Option<usize>, ReopenError> {
+        let recognizer = constraint.recognizer();
+        if tables_hash(recognizer) != self.description.tables {
+            return Ok(None);
+        }
+        let num_states = recognizer.parser().tables().num_states();
+        let states = automaton.firsts.iter().map(|&(_, state, _)| state);
+        let mut states = states.chain(automaton.edges.iter().map(|&(_, state, _)| state));
+        if !states.all(|state| state.index() < num_states) {
+            return malformed("it mentions states that the parser does not have");
+        }
+        let own = constraint.mask_automaton().filter(|_| recognizer.source().slots().is_empty());
+        let knows_less = |own: &&MaskAutomaton| own.statistics().nodes <= automaton.nodes.len();
+        if let Some(own) = own.filter(knows_less) {
+            own.restore(automaton);
+        }
+        Ok(Some(automaton.nodes.len()))
     }
 
     /// Nodes and masks of the file, but for the parser's states all checked.

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use palmette_grammar::HostProgram;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -94,6 +95,24 @@ pub(crate) fn detach<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -
         let _at_work = AtWork::begin();
         work()
     })
+}
+
+/// Host of the threads that grammars begin by themselves: an interpreter, which may fork.
+#[derive(Debug)]
+pub(crate) struct Interpreter;
+
+impl HostProgram for Interpreter {
+    fn at_work(&self) -> Box<dyn std::any::Any> {
+        Box::new(AtWork::begin())
+    }
+
+    fn pause(&self) {
+        pause();
+    }
+
+    fn in_pool(&self, work: &mut (dyn FnMut() + Send)) {
+        in_pool(work);
+    }
 }
 
 /// [`detach`] for work that may be spread over threads.

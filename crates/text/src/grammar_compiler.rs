@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::Vocabulary;
 use palmette_grammar::{
-    CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarSource, PreparedVocabulary,
+    CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarFolder, GrammarSource,
+    PreparedVocabulary,
 };
 
 /// Compiler of grammars over one vocabulary. Equal sources are compiled once; threads that ask for
@@ -20,6 +21,17 @@ impl GrammarCompiler {
     /// A compiler over a vocabulary, which knows no grammar yet.
     pub fn new(vocabulary: Arc<PreparedVocabulary>, limits: CacheLimits) -> Self {
         Self { vocabulary, cache: GrammarCache::new(limits) }
+    }
+
+    /// The compiler with a folder through which it shares masks with other processes.
+    #[must_use]
+    pub fn with_folder(self, folder: GrammarFolder) -> Self {
+        Self { cache: self.cache.with_folder(folder), ..self }
+    }
+
+    /// The folder, where it has one.
+    pub fn folder(&self) -> Option<&GrammarFolder> {
+        self.cache.folder()
     }
 
     /// A compiler over a vocabulary of single bytes: for texts that people write, and no model.

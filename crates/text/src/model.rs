@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_grammar::{
-    CacheError, CacheLimits, CompiledGrammar, GrammarSource, MaskBudget, PreparedVocabulary,
+    CacheError, CacheLimits, CompiledGrammar, FolderLimits, GrammarFolder, GrammarSource,
+    MaskBudget, PreparedVocabulary,
 };
 use palmette_model::SharedEngine;
 use palmette_model_template::{ChatTemplate, TemplateError};
@@ -30,6 +31,8 @@ pub struct TextModelOptions {
     pub vocabulary: LoadOptions,
     /// Limits of grammars.
     pub grammars: CacheLimits,
+    /// Folder through which processes share masks of grammars.
+    pub grammar_folder: Option<PathBuf>,
     /// The work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a
     /// text with a mask that takes more breaks off.
     pub mask_steps: u64,
@@ -39,8 +42,15 @@ pub struct TextModelOptions {
 
 impl Default for TextModelOptions {
     fn default() -> Self {
-        let (engine, vocabulary, grammars) = Default::default();
-        Self { engine, vocabulary, grammars, mask_steps: MaskBudget::DEFAULT_STEPS, threads: 1 }
+        let (engine, vocabulary, grammars, grammar_folder) = Default::default();
+        Self {
+            engine,
+            vocabulary,
+            grammars,
+            grammar_folder,
+            mask_steps: MaskBudget::DEFAULT_STEPS,
+            threads: 1,
+        }
     }
 }
 
@@ -131,6 +141,15 @@ impl TextModel {
         let prompt_tokens = PromptTokens::new(&loaded.vocabulary, files);
         let special_names = loaded.specials.into_iter().collect();
         let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
+        let mut grammars = GrammarCompiler::new(vocabulary, options.grammars.clone());
+        if let Some(path) = &options.grammar_folder {
+            let opened = GrammarFolder::open(path, FolderLimits::default());
+            let folder = opened.map_err(|error| OpenErrorKind::File {
+                path: path.clone(),
+                reason: format!("masks cannot be shared through this folder: {error}"),
+            })?;
+            grammars = grammars.with_folder(folder);
+        }
         Ok(Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
@@ -138,7 +157,7 @@ impl TextModel {
                 tokenizer,
                 prompt_tokens,
                 special_names,
-                grammars: GrammarCompiler::new(vocabulary, options.grammars.clone()),
+                grammars,
                 mask_steps: options.mask_steps,
                 threads: options.threads.max(1),
             }),

@@ -39,6 +39,9 @@ class World:
         self.ahead = palmette.Grammar.from_lark("start: /[a-c]+(x|y)*/").compile(vocabulary, ahead=True)
         self.compiler = palmette.Compiler(vocabulary)
         self.compiler.compile(self.grammar)
+        # Its thread may be at work when a test forks.
+        self.sharing = palmette.Compiler(vocabulary, folder=folder / "masks")
+        self.sharing.compile(self.grammar)
         self.compiled.save(folder / "grammar.palm")
         random = np.random.default_rng(1)
         self.codes = random.integers(0, 64, size=(ROWS, 4))
@@ -213,6 +216,13 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Compiler Compiler.compile Compiler.vocabulary": lambda w: [
         palmette.Compiler(w.vocabulary, cache_bytes=1 << 20).vocabulary is w.vocabulary,
         w.compiler.compile(palmette.Grammar.from_regex("x?y")).notes,
+    ],
+    "Compiler.wait Compiler.take_reports": lambda w: [
+        w.sharing.compile(w.grammar).matcher().allowed().tolist(),
+        w.sharing.compile(palmette.Grammar.from_json_schema({"type": "array", "items": SCHEMA})).matcher().allowed().tolist(),
+        w.sharing.wait(PATIENCE / 2),
+        w.sharing.take_reports(),
+        sorted(w.sharing.statistics),
     ],
     "Compiler.statistics Compiler.clear": lambda w: [
         w.compiler.compile(w.grammar).notes,

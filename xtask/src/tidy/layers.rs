@@ -103,7 +103,8 @@ const CRATES: &[(&str, Layers)] = &[
             ("constraint", &[]),
             ("saved", &["source", "constraint"]),
             ("limits", &[]),
-            ("cache", &["limits", "source", "constraint"]),
+            ("grammar_folder", &["source", "constraint", "saved"]),
+            ("cache", &["limits", "source", "constraint", "grammar_folder"]),
             ("pattern_search", &["limits", "source"]),
             // Names of the inside for tests and benches.
             ("engine", &[]),

@@ -65,7 +65,14 @@ pub(super) enum MissingPart<'s> {
 impl Memo {
     /// An empty memo, everything before having been dropped.
     pub(super) fn after(dropped: &Self) -> Self {
-        Self { generation: dropped.generation.wrapping_add(1), ..Self::default() }
+        let mut empty = Self::default();
+        empty.follow(dropped);
+        empty
+    }
+
+    /// Makes it the next after one that is dropped: numbers of that mean nothing in it.
+    pub(super) fn follow(&mut self, dropped: &Self) {
+        self.generation = dropped.generation.wrapping_add(1);
     }
 
     /// The memory of nodes and masks.

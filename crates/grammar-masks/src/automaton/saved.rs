@@ -83,14 +83,19 @@ impl MaskAutomaton {
         saved
     }
 
-    /// Takes over the nodes of another, in place of the own ones.
+    /// Takes over the nodes of another, in place of the own ones. Questions meanwhile are answered
+    /// from the own ones, and wait for the exchange alone.
     ///
     /// # Panics
     /// When an edge, node or mask mentions what is not there.
     pub fn restore(&self, saved: &SavedAutomaton) {
+        let mut restored = Memo::default();
+        restored.restore(saved, &self.vocabulary);
         let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-        *memo = Memo::after(&memo);
-        memo.restore(saved, &self.vocabulary);
+        restored.follow(&memo);
+        let before = std::mem::replace(&mut *memo, restored);
+        drop(memo);
+        drop(before);
     }
 }
 

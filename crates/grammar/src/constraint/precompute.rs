@@ -113,7 +113,7 @@ impl GrammarConstraint {
         limits: &PrecomputeLimits,
         cancelled: &AtomicBool,
     ) -> Result<Precomputed, RecognizerError> {
-        self.run(limits, cancelled, |_, _| {})
+        self.precompute_reporting(limits, cancelled, |_, _| {})
     }
 
     /// [`precompute`](Self::precompute) on a thread of its own.
@@ -145,7 +145,7 @@ impl GrammarConstraint {
                 // Dropped at the end, and when unwinding: that is what `wait` waits for.
                 let _end = end;
                 pause();
-                constraint.run(&limits, &seen.cancelled, |visited, open| {
+                constraint.precompute_reporting(&limits, &seen.cancelled, |visited, open| {
                     seen.visited.store(visited, Ordering::Relaxed);
                     seen.open.store(open, Ordering::Relaxed);
                     pause();
@@ -154,7 +154,9 @@ impl GrammarConstraint {
         Ok(BackgroundPrecompute { shared, thread: Some(thread), ended })
     }
 
-    fn run(
+    /// [`precompute`](Self::precompute) that tells how many were visited and are open after each
+    /// step, while it holds no lock.
+    pub(crate) fn precompute_reporting(
         &self,
         limits: &PrecomputeLimits,
         cancelled: &AtomicBool,

@@ -4,6 +4,7 @@
 mod ahead;
 mod batch;
 mod cache;
+mod folder;
 mod forced;
 mod ids;
 mod memory;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use palmette_bindings::BoundGrammar;
 use palmette_grammar::{
-    BackgroundPrecompute, Budget, CacheError, CacheLimits, GrammarCache, GrammarConstraint,
-    PrecomputeLimits, ReopenError, Reopened, SavedGrammar,
+    BackgroundPrecompute, Budget, CacheError, CacheLimits, FolderLimits, GrammarCache,
+    GrammarConstraint, GrammarFolder, PrecomputeLimits, ReopenError, Reopened, SavedGrammar,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -43,6 +43,9 @@ pub(crate) enum Ahead {
     Whether(bool),
     Seconds(f64),
 }
+
+/// Time that is waited at once, between two looks at signals.
+const AT_ONCE: Duration = Duration::from_millis(10);
 
 /// Limits of compiling, by their names in messages.
 #[derive(Default)]
@@ -162,7 +165,6 @@ impl CompiledGrammar {
     /// True when the work ahead is at its end by then; `None` waits for it. A forked child begins
     /// it anew.
     fn wait_until(&self, py: Python<'_>, until: Option<Instant>) -> PyResult<bool> {
-        const AT_ONCE: Duration = Duration::from_millis(10);
         let ahead = self.ahead.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let is_of_parent = ahead.as_ref().is_some_and(|ahead| ahead.get().is_none());
         drop(ahead);
@@ -402,6 +404,12 @@ pub(crate) fn statistics_of<'py>(
     shown.set_item("failed", counted.failed)?;
     shown.set_item("evicted", counted.evicted)?;
     shown.set_item("too_large", counted.too_large)?;
+    if let Some(folder) = cache.folder() {
+        let counted = folder.statistics();
+        shown.set_item("opened", counted.opened)?;
+        shown.set_item("saved", counted.saved)?;
+        shown.set_item("refused", counted.refused)?;
+    }
     Ok(shown)
 }
 
@@ -409,6 +417,11 @@ pub(crate) fn statistics_of<'py>(
 /// its own.
 ///
 /// Grammars that were not asked for longest are let go of first; who still has one keeps it.
+///
+/// With a ``folder`` processes of a machine share what is known of masks: each compiles a grammar,
+/// one finds its masks ahead of time and writes them to a file, the others read it. Nobody waits
+/// for that, and answers are the same without it. Files take at most ``folder_bytes``, a gibibyte
+/// unless told otherwise; those written first go first.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct Compiler {
     cache: GrammarCache,
@@ -418,11 +431,30 @@ pub(crate) struct Compiler {
 #[pymethods]
 impl Compiler {
     #[new]
-    #[pyo3(signature = (vocabulary, *, cache_bytes=None, limits=None))]
-    fn new(vocabulary: Py<Vocabulary>, cache_bytes: Option<usize>, limits: Option<Limits>) -> Self {
+    #[pyo3(signature = (vocabulary, *, cache_bytes=None, limits=None, folder=None, folder_bytes=None))]
+    fn new(
+        py: Python<'_>,
+        vocabulary: Py<Vocabulary>,
+        cache_bytes: Option<usize>,
+        limits: Option<Limits>,
+        folder: Option<PathBuf>,
+        folder_bytes: Option<u64>,
+    ) -> PyResult<Self> {
         let mut limits = limits.map_or_else(CacheLimits::default, |limits| limits.0);
         limits.max_bytes = cache_bytes.unwrap_or(limits.max_bytes);
-        Self { cache: GrammarCache::new(limits), vocabulary }
+        let mut cache = GrammarCache::new(limits);
+        if let Some(path) = folder {
+            let mut limits = FolderLimits::default();
+            limits.max_bytes = folder_bytes.unwrap_or(limits.max_bytes);
+            let folder = GrammarFolder::open(&path, limits);
+            let folder = folder.map_err(|error| errors::of_io(py, &error, Some(&path)))?;
+            cache = cache.with_folder(folder.with_host(Arc::new(process::Interpreter)));
+        } else if folder_bytes.is_some() {
+            return Err(PyTypeError::new_err(
+                "folder_bytes bounds the files of a folder: give folder, too",
+            ));
+        }
+        Ok(Self { cache, vocabulary })
     }
 
     /// The grammar over the vocabulary; compiled once as long as it is kept.
@@ -444,7 +476,8 @@ impl Compiler {
 
     /// Counters: ``grammars`` and ``bytes`` held of at most ``max_bytes``, and by now ``hits``,
     /// ``waited`` (for another thread's compilation), ``built``, ``failed``, ``evicted`` and
-    /// ``too_large``.
+    /// ``too_large``. With a folder also ``opened`` (grammars whose masks were read from a file),
+    /// ``saved`` and ``refused``.
     #[getter]
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         statistics_of(py, &self.cache)
@@ -453,6 +486,33 @@ impl Compiler {
     /// Lets go of all grammars that are kept; who has one keeps it.
     fn clear(&self) {
         self.cache.clear();
+    }
+
+    /// Waits until nothing more is to be found or written for the folder; tells whether that is so.
+    #[pyo3(signature = (seconds))]
+    fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        let seconds = seconds_of(Some(Ahead::Seconds(seconds)))?.unwrap_or_default();
+        let until = Instant::now().checked_add(seconds);
+        interruptible(py, |cancelled| {
+            let Some(folder) = self.cache.folder() else { return true };
+            loop {
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                let at_once = left.map_or(AT_ONCE, |left| left.min(AT_ONCE));
+                if folder.wait(at_once) {
+                    return true;
+                }
+                if left.is_some_and(|left| left.is_zero()) || cancelled.load(Ordering::Relaxed) {
+                    return false;
+                }
+                process::pause();
+            }
+        })
+    }
+
+    /// Reports of the folder since this was asked last, such as of a file that was refused or a
+    /// folder that cannot be written: a sentence each.
+    fn take_reports(&self) -> Vec<String> {
+        self.cache.folder().map(GrammarFolder::take_reports).unwrap_or_default()
     }
 
     fn __repr__(&self) -> String {

@@ -65,6 +65,10 @@ impl ServedText {
         let draft_model = options.draft_model.clone();
         let engine = Engine::start_with_draft_model(model, draft_model, options.engine)
             .map_err(|error| LoadError::Text(format!("{name}: {error}")))?;
+        if let Some(folder) = engine.model().grammars().folder() {
+            let model = name.to_owned();
+            folder.on_report(move |report| tracing::warn!(model, "{report}"));
+        }
         let tool_format = options.tool_format.or(engine.model().tool_format());
         let tool_format = tool_format.map(|format| engine.model().spoken(format));
         tracing::info!(

@@ -3,6 +3,7 @@
 mod folder;
 mod questions;
 mod requests;
+mod shared_masks;
 mod texts;
 mod tiny;
 mod tool_formats;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palmette_core::TokenId;
 use palmette_model::{Model, ModelConfig};
 use palmette_text::{
-    TextEnd, TextEvent, TextModel, TextModelOptions, TextPiece, TextRequest, generate,
+    OpenError, TextEnd, TextEvent, TextModel, TextModelOptions, TextPiece, TextRequest, generate,
 };
 use palmette_vocabulary::{LoadOptions, load_bytes};
 use serde_json::json;
@@ -32,9 +32,13 @@ pub(crate) fn config(extra: i64) -> ModelConfig {
 }
 
 pub(crate) fn model_with(extra: i64) -> TextModel {
+    model_of(extra, &TextModelOptions::default()).unwrap()
+}
+
+pub(crate) fn model_of(extra: i64, options: &TextModelOptions) -> Result<TextModel, OpenError> {
     let model = Arc::new(Model::random(config(extra), 5).unwrap());
     let loaded = load_bytes("tiny", pieces().to_string().as_bytes(), &LoadOptions::default());
-    TextModel::from_parts("tiny", model, loaded.unwrap(), &TextModelOptions::default()).unwrap()
+    TextModel::from_parts("tiny", model, loaded.unwrap(), options)
 }
 
 pub(crate) fn model() -> TextModel {

@@ -1,7 +1,7 @@
 //! Text models of a server: directories, room, limits.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -60,6 +60,11 @@ pub(crate) struct TextArgs {
     /// longest go
     #[arg(long, value_name = "MB", default_value_t = CacheLimits::default().max_bytes >> 20)]
     text_grammar_mb: usize,
+    /// Folder through which the servers of this machine, and this one when it starts again, share
+    /// what is known of masks: one finds those of a grammar, the others read its file. It is made
+    /// for this user alone; whoever can write it decides what masks allow
+    #[arg(long, value_name = "DIR")]
+    text_grammar_folder: Option<PathBuf>,
     /// The longest time of a request for text
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     text_seconds: u64,
@@ -151,6 +156,7 @@ impl TextArgs {
                 threads,
                 mask_steps: self.text_mask_steps,
                 grammars: grammars.clone(),
+                grammar_folder: self.text_grammar_folder.clone(),
                 ..TextModelOptions::default()
             };
             let draft_model = draft_models.get(&**name).map(|dir| {
