@@ -82,8 +82,8 @@ impl Shared {
         }
     }
 
-    /// The failure that is behind another: a copy of a device that has failed is under way for good.
-    /// Notes it.
+    /// Failure that is behind another, which is noted: a copy of a device that has failed is under
+    /// way for good.
     pub(crate) fn cause(&self, error: DeviceError) -> DeviceError {
         let is_stuck = matches!(error, DeviceError::Busy);
         let asked = || self.driver.finish(&self.driver.record(Stream::Download)?);

@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(expressions.making(&mut Budget::unlimited()).front(rest), Ok(front));
     }
 
-    /// What is before a name of JSON: blanks, or a line break and counted blanks.
+    /// Layout before a name of JSON: blanks, or a line break and counted blanks.
     #[test]
     fn blanks_that_are_counted_are_a_front_until_they_are_used_up() {
         let mut expressions = expressions();

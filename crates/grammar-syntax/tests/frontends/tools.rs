@@ -196,6 +196,29 @@ fn a_request_that_is_none_says_the_rule() {
     refused("7", "tools are a list");
     refused("[{\"parameters\": {}}]", "a tool has a \"name\"");
     refused("[{\"name\": \"a\"}, {\"name\": \"a\"}]", "is there twice");
+    refused("[{\"name\": 7}]", "the name of a tool is a text");
+    refused("[{\"name\": \"\"}]", "the name of a tool is empty");
+    for name in [" a", "a ", "a<|im_end|>", "a[ARGS]", "a\\\"b"] {
+        refused(&format!("[{{\"name\": \"{name}\"}}]"), "is no name of a tool");
+    }
+    // Within quotes it ends where they do, elsewhere at what comes after it.
+    for (format, is_bare) in [
+        ("hermes", false),
+        ("qwen_xml", true),
+        ("pythonic", true),
+        ("inkling", true),
+        ("gemma4", true),
+    ] {
+        assert_eq!(ToolFormat::named(format).unwrap().has_bare_names(), is_bare, "{format}");
+        for name in ["a b", "k(", "a,b", "a&b"].into_iter().filter(|_| is_bare) {
+            refused_in(
+                format,
+                &format!("[{{\"name\": \"{name}\"}}]"),
+                "writes names without quotes",
+            );
+        }
+    }
+    calls("[{\"name\": \"a b\"}]", "hermes", &[&call("a b", "{}")], &[&call("a c", "{}")]);
     refused(&request(", \"tool_choice\": \"maybe\""), "a choice is");
     refused(
         &request(", \"tool_choice\": {\"type\": \"tool\", \"name\": \"snow\"}"),
