@@ -8,8 +8,11 @@ the query, which the data does not have, the last two categories of that item: w
 checkpoint in the form of Hugging Face with weights from a seed, a tokenizer of the words in queries, and the template of prompts.
 
     palmette catalog build DATA/indexes/rqvae_zcr/NAME.index.json --out WORK/NAME.palm
-    palmette-train train --from WORK/start --catalog WORK/NAME.palm --histories WORK/train.jsonl --hold-out nothing --out WORK/text
-    MODEL=WORK/text CATALOG=WORK/NAME.palm HISTORIES=WORK/train.jsonl TEST=WORK/test.jsonl HOLD_OUT=nothing draft.sh WORK/drafts
+    palmette-train train --from WORK/start --catalog WORK/NAME.palm --histories WORK/train.jsonl --hold-out nothing --epochs 12 --out WORK/text
+    MODEL=WORK/text CATALOG=WORK/NAME.palm HISTORIES=WORK/train.jsonl TEST=WORK/test.jsonl HOLD_OUT=nothing HOW=joint DRAFT_EPOCHS=8 \\
+        DROPOUT=0.1 NEXT_TOKEN_WEIGHT=0.2 USERS=4000 QUERY="screws wood screws" draft.sh WORK/drafts
+
+draft.sh trains the head's other forms too; "nezha-joint-SEED" by masks is the head, by beam the same weights searched without it.
 """
 
 import argparse
