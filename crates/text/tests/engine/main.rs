@@ -157,12 +157,10 @@ fn drafts_that_come_true_spare_passes() {
     let model = model();
     let quoting = |seed| {
         let mut request = request(&model, 0, 40, seed);
-        // A few choices of texts that the prompt has: what is guessed comes true mostly.
-        let (text, options) =
-            ("(one two three|four five six){12}".to_owned(), RegexOptions::default());
-        let source = GrammarSource::Regex { text, options };
-        request.constraint = Constrained::by(&model.compile(&source).unwrap());
-        (request.max_tokens, request.min_tokens) = (300, 0);
+        // The likeliest tokens soon go round, so that what is guessed comes true mostly. No token is
+        // forced: how many of these a pass reads depends on when their mask is there.
+        request.ignores_ends = true;
+        (request.max_tokens, request.min_tokens) = (150, 150);
         request
     };
     let mut passes = Vec::new();
