@@ -1,8 +1,8 @@
 //! Folder of saved grammars through which the processes of a machine share masks.
 //!
-//! What a grammar's masks take to find out is many times what compiling it does, so that is what
-//! processes share: each compiles a grammar for itself, one of them finds its masks ahead of time
-//! and [saves](GrammarConstraint::save) them, and the others read the file into the grammar that
+//! Finding a grammar's masks takes many times what compiling it does, so masks are what processes
+//! share: each compiles a grammar for itself, one of them finds its masks ahead of time and
+//! [saves](GrammarConstraint::save) them, and the others read the file into the grammar that
 //! they have. Nobody who asks for a grammar waits for that: reading a file of megabytes takes
 //! longer than compiling, so that it, too, is the work of one thread a process, which lives while
 //! it has work.

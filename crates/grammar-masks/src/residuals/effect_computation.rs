@@ -143,9 +143,9 @@ impl EffectComputation<'_, '_, '_> {
         // In a comment most tokens are what they are in another, whatever it is that ends them.
         for reference in references {
             let equivalence = self.equivalence(residual, reference)?;
-            if equivalence.weight(&self.residuals.shape) <= self.some() as u64
+            if equivalence.weight(&self.residuals.shape) <= self.medium() as u64
                 && let Some(found) =
-                    self.difference(residual, reference, &equivalence, self.some())?
+                    self.difference(residual, reference, &equivalence, self.medium())?
             {
                 return Ok(found);
             }
@@ -161,7 +161,7 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// With no more nodes left a walk takes much less than that of all tokens.
-    fn some(&self) -> usize {
+    fn medium(&self) -> usize {
         self.trie.num_nodes() / MEDIUM
     }
 

@@ -47,7 +47,7 @@ impl LexemeId {
 /// Residual of a terminal, as its front and what comes then.
 #[derive(Debug)]
 pub(super) struct Lexeme {
-    /// Any number of certain bytes.
+    /// Any number of certain bytes, or blanks, which may be counted.
     pub(super) blanks: Option<ResidualId>,
     /// Text after the first part.
     pub(super) text: Box<[u8]>,

@@ -41,7 +41,7 @@ fn ask(
     found.grammar
 }
 
-/// What happened so far: opened, saved, refused.
+/// Counters so far: opened, saved, refused.
 fn counted(cache: &GrammarCache) -> (u64, u64, u64) {
     let FolderStatistics { opened, saved, refused } = cache.folder().unwrap().statistics();
     (opened, saved, refused)
@@ -56,7 +56,7 @@ fn names(path: &Path, ending: &str) -> Vec<PathBuf> {
     names
 }
 
-/// Whether a mask is known without finding out anything.
+/// True when a mask is known without finding out anything.
 fn is_known(grammar: &CompiledGrammar, state: &GrammarState) -> bool {
     let constraint = &grammar.constraint;
     let mut row = vec![0; palmette_core::mask::num_words(constraint.num_tokens())];

@@ -49,6 +49,7 @@ mod searching;
 mod shares;
 mod spent;
 mod updates;
+mod vocabulary_mismatch;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,9 +71,9 @@ use draft_model::DraftModel;
 use run::Runner;
 
 pub use beams::BeamSink;
-pub use draft_model::OtherTokens;
 pub use spent::Spent;
 pub use updates::{EngineError, EngineStatistics, Sink, SubmitError, Update};
+pub use vocabulary_mismatch::VocabularyMismatch;
 
 /// Room of an [`Engine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +154,7 @@ pub enum StartError {
     },
     /// A draft model of other tokens.
     #[error(transparent)]
-    OtherTokens(#[from] OtherTokens),
+    VocabularyMismatch(#[from] VocabularyMismatch),
     /// A draft model that would have nothing to guess.
     #[error(
         "draft_tokens is 0, so that the draft model {name} would guess nothing: make it 1 or more, or leave the draft model out"
@@ -203,8 +204,8 @@ impl Engine {
     /// tokens, which guesses what comes next where look-up has no guess. Texts are the same, and
     /// take fewer passes of the model where it guesses as the model writes.
     ///
-    /// It has as many sequences and pages as the model, and its passes are made between those of
-    /// the model, with as many threads as it was opened for.
+    /// The draft model has as many sequences and pages as the model, and its passes are made
+    /// between those of the model, with as many threads as it was opened for.
     ///
     /// # Errors
     /// As [`start`](Self::start), and when the draft model has other tokens, there is not the
@@ -228,7 +229,7 @@ impl Engine {
             if options.draft_tokens == 0 {
                 return Err(StartError::NoDraftTokens { name: draft_model.name().to_owned() });
             }
-            OtherTokens::check(&model, draft_model)?;
+            VocabularyMismatch::check(&model, draft_model)?;
         }
         let open = |model: &TextModel| {
             let plan = options.sequences(model);

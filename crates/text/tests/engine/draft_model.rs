@@ -174,7 +174,7 @@ fn draft_models_that_cannot_be_are_refused_by_name() {
         (&longer, r#"token 102 is "more" there and none here"#),
     ] {
         let error = refused(pieces, options());
-        assert!(matches!(error, StartError::OtherTokens(_)), "{error:?}");
+        assert!(matches!(error, StartError::VocabularyMismatch(_)), "{error:?}");
         assert!(error.to_string().contains(words), "{error}");
     }
     let error = refused(&same, EngineOptions { draft_tokens: 0, ..options() }).to_string();

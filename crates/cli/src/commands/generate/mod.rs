@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use palmette_text::engine::OtherTokens;
+use palmette_text::engine::VocabularyMismatch;
 use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let draft_model = args.draft_model.as_ref().map(|dir| {
         let named = || format!("--draft-model {}", dir.display());
         let draft_model = TextModel::open(dir, &options).with_context(named)?;
-        OtherTokens::check(&model, &draft_model)?;
+        VocabularyMismatch::check(&model, &draft_model)?;
         anyhow::Ok(draft_model)
     });
     let draft_model = draft_model.transpose()?;

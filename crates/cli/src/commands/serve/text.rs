@@ -115,13 +115,8 @@ impl TextArgs {
     ) -> anyhow::Result<()> {
         let mut formats = Vec::new();
         for text in &self.tool_format {
-            let (model, format) = text.split_once('=').with_context(|| {
-                format!("--tool-format {text}: it is MODEL=FORMAT, such as smol=hermes")
-            })?;
-            ensure!(
-                self.names().any(|name| name == model),
-                "--tool-format {text}: there is no text model {model:?}; give it by --text"
-            );
+            let (model, format) =
+                self.of_model("--tool-format", text, "MODEL=FORMAT, such as smol=hermes")?;
             let format = ToolFormat::of_name(format)?;
             formats.push((model, format));
         }
@@ -186,17 +181,29 @@ impl TextArgs {
         Ok(())
     }
 
+    /// The name of a text model that there is, and what an option says of it.
+    fn of_model<'t>(
+        &self,
+        option: &str,
+        text: &'t str,
+        form: &str,
+    ) -> anyhow::Result<(&'t str, &'t str)> {
+        let found =
+            text.split_once('=').with_context(|| format!("{option} {text}: it is {form}"))?;
+        ensure!(
+            self.names().any(|name| name == found.0),
+            "{option} {text}: there is no text model {:?}; give it by --text",
+            found.0
+        );
+        Ok(found)
+    }
+
     /// Directories of draft models by the names of their text models.
     fn draft_models(&self) -> anyhow::Result<BTreeMap<&str, &Path>> {
         let mut draft_models = BTreeMap::new();
         for text in &self.text_draft_model {
-            let (model, dir) = text.split_once('=').with_context(|| {
-                format!("--text-draft-model {text}: it is MODEL=DIR, such as smol=smaller")
-            })?;
-            ensure!(
-                self.names().any(|name| name == model),
-                "--text-draft-model {text}: there is no text model {model:?}; give it by --text"
-            );
+            let (model, dir) =
+                self.of_model("--text-draft-model", text, "MODEL=DIR, such as smol=smaller")?;
             ensure!(
                 draft_models.insert(model, Path::new(dir)).is_none(),
                 "--text-draft-model gives {model:?} twice; a text model has one draft model"
