@@ -3,6 +3,7 @@
 use crate::bench::gigabytes;
 use crate::engines::{
     CsrTrie, Engine, HashBitmap, HashTrie, IndexEngine, MixedRadixSet, PpvExact, PpvTop50,
+    Unconstrained,
 };
 use crate::machine::available_memory;
 use crate::measure::count_bits;
@@ -23,6 +24,7 @@ impl Steps<'_> {
             self.peer::<PpvTop50>(index)?,
             self.peer::<HashBitmap>(index)?,
             self.peer::<MixedRadixSet>(index)?,
+            self.peer::<Unconstrained>(index)?,
         ])
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use palmette_bench::Shape;
 use palmette_bench::engines::{
     CsrTrie, Engine, HashBitmap, HashTrie, IndexEngine, MixedRadixSet, PpvExact, PpvTop50,
+    Unconstrained,
 };
 use proptest::prelude::*;
 
@@ -99,6 +100,7 @@ fn check_all(shape: &Shape, rows: &[Vec<u32>], strangers: &[Vec<u32>]) {
     check::<PpvTop50>(shape, rows, strangers, Promise::AllowsLess);
     check::<HashBitmap>(shape, rows, strangers, Promise::AllowsMore);
     check::<MixedRadixSet>(shape, rows, strangers, Promise::AllowsMore);
+    check::<Unconstrained>(shape, rows, strangers, Promise::AllowsMore);
 }
 
 /// Rows of one length, often alike and sometimes equal, and other rows of that length.

@@ -113,11 +113,20 @@ fn the_report_has_every_field() {
     let names: Vec<&Value> = peers.iter().map(|peer| &peer["name"]).collect();
     assert_eq!(
         names,
-        ["csr_trie", "hash_trie", "ppv_exact", "ppv_top50", "hash_bitmap", "mixed_radix_set"]
+        [
+            "csr_trie",
+            "hash_trie",
+            "ppv_exact",
+            "ppv_top50",
+            "hash_bitmap",
+            "mixed_radix_set",
+            "unconstrained"
+        ]
     );
     for peer in peers {
         check_times(&peer["step_us"]);
-        assert!(peer["bytes_per_item"].as_f64().unwrap() > 0.0);
+        let keeps_rows = peer["name"] != "unconstrained";
+        assert_eq!(peer["bytes_per_item"].as_f64().unwrap() > 0.0, keeps_rows, "{peer}");
         let exact = peer["exact"].as_bool().unwrap();
         assert_eq!(exact, peer.get("false_positive_rate").is_none(), "{peer}");
     }
@@ -127,6 +136,7 @@ fn the_report_has_every_field() {
     assert!((0.0..0.5).contains(&rate(4, "false_positive_rate")));
     assert_eq!(rate(4, "false_negative_rate"), 0.0);
     assert!(rate(5, "false_positive_rate") > 0.5, "only the last level is checked");
+    assert_eq!(rate(6, "false_positive_rate"), 1.0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use super::hash_trie::PrefixHasher;
-use super::{Engine, allow, try_all_codes};
+use super::{Engine, allow, allow_all, try_all_codes};
 use crate::generate::Shape;
 
 /// Whole IDs as integers, equation (4): the sum of each code times the product of the codebook
@@ -96,15 +96,11 @@ impl Engine for MixedRadixSet {
     fn fill_masks(&self, states: &[RadixState], words_per_row: usize, out: &mut [u32]) {
         let vocab = self.shape.vocab;
         for (state, row) in states.iter().zip(out.chunks_exact_mut(words_per_row)) {
-            row.fill(0);
             if state.level < self.last_level() {
-                let (whole, rest) = (vocab as usize / 32, vocab % 32);
-                row[..whole].fill(u32::MAX);
-                if rest > 0 {
-                    row[whole] = (1 << rest) - 1;
-                }
+                allow_all(row, vocab);
                 continue;
             }
+            row.fill(0);
             for code in 0..vocab {
                 if self.advance(state, code).is_some() {
                     allow(row, code);

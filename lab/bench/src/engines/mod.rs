@@ -13,6 +13,7 @@
 //! | [`PpvTop50`] | a binary search for the 50 best-scored codes | forbids valid codes |
 //! | [`HashBitmap`] | one bit for every hashed prefix | allows invalid codes |
 //! | [`MixedRadixSet`] | a hash set of whole IDs | allows everything before the last level |
+//! | [`Unconstrained`] | not at all: every code of the vocabulary | allows everything |
 
 mod csr_trie;
 mod hash_bitmap;
@@ -21,6 +22,7 @@ mod index;
 mod keys;
 mod mixed_radix_set;
 mod ppv;
+mod unconstrained;
 
 pub use csr_trie::CsrTrie;
 pub use hash_bitmap::HashBitmap;
@@ -29,6 +31,7 @@ pub use index::IndexEngine;
 pub use keys::SortedKeys;
 pub use mixed_radix_set::MixedRadixSet;
 pub use ppv::{PpvExact, PpvTop50};
+pub use unconstrained::Unconstrained;
 
 use crate::generate::Shape;
 
@@ -88,6 +91,16 @@ pub trait Engine: Sized {
 #[inline]
 fn allow(row: &mut [u32], code: u32) {
     row[code as usize / 32] |= 1 << (code % 32);
+}
+
+/// Sets the bits of all codes of a vocabulary, and clears those after them.
+fn allow_all(row: &mut [u32], vocab: u32) {
+    let (whole, rest) = (vocab as usize / 32, vocab % 32);
+    row[..whole].fill(u32::MAX);
+    row[whole..].fill(0);
+    if rest > 0 {
+        row[whole] = (1 << rest) - 1;
+    }
 }
 
 /// Tries to advance over every code of the vocabulary. These are the successors of engines that

@@ -4,6 +4,9 @@
 //! searched in the whole array; nothing is kept between steps. The original runs the searches of
 //! all candidates side by side on an accelerator; here they run one after another.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::keys::{KeyLayout, SortedKeys};
 use super::{Engine, allow, try_all_codes};
 use crate::generate::Shape;
@@ -101,25 +104,57 @@ impl Engine for PpvExact {
 /// Only the 50 best-scored codes of each beam are verified, as in the original; the other codes
 /// are forbidden, valid or not.
 ///
-/// Scores are random here: each prefix is given one of 256 random rankings. Finding the 50 best is
-/// not part of the step; a beam search that checks them has them at hand.
+/// Logits are random here: each prefix is given one of 256 rows, as long as the vocabulary. Finding
+/// the 50 best of a beam's row is a part of the step.
 #[derive(Clone, Debug)]
 pub struct PpvTop50 {
     rows: SortedKeys,
-    /// `[256, min(50, vocab)]` distinct codes, ascending in each row.
-    best: Vec<u32>,
-    num_best: usize,
+    /// `[256, vocab]` logits.
+    logits: Vec<f32>,
 }
 
-const RANKINGS: usize = 256;
-const NUM_BEST: u32 = 50;
+const LOGIT_ROWS: usize = 256;
+const NUM_BEST: usize = 50;
+
+/// Best codes of a row of logits, in ascending order.
+#[derive(Default)]
+struct BestCodes {
+    /// The worst on top.
+    heap: BinaryHeap<Reverse<ScoredCode>>,
+    codes: Vec<u32>,
+}
+
+/// Bits of a code's logit, which order as its value where none is negative, and the code; of equal
+/// ones the lower code is the greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ScoredCode(u32, Reverse<u32>);
+
+impl BestCodes {
+    fn of(&mut self, logits: &[f32]) -> &[u32] {
+        self.heap.clear();
+        for (code, logit) in (0..).zip(logits) {
+            let scored = ScoredCode(logit.to_bits(), Reverse(code));
+            if self.heap.len() < NUM_BEST {
+                self.heap.push(Reverse(scored));
+            } else if let Some(mut worst) = self.heap.peek_mut()
+                && worst.0 < scored
+            {
+                *worst = Reverse(scored);
+            }
+        }
+        self.codes.clear();
+        self.codes.extend(self.heap.iter().map(|&Reverse(ScoredCode(_, Reverse(code)))| code));
+        self.codes.sort_unstable();
+        &self.codes
+    }
+}
 
 impl PpvTop50 {
     #[inline]
-    fn best(&self, state: &PrefixState) -> &[u32] {
+    fn logits(&self, state: &PrefixState) -> &[f32] {
         let prefix = (state.key >> 64) as u64 ^ state.key as u64 ^ u64::from(state.level) << 56;
-        let ranking = mix(prefix) as usize % RANKINGS;
-        &self.best[ranking * self.num_best..][..self.num_best]
+        let vocab = self.rows.layout.vocab as usize;
+        &self.logits[mix(prefix) as usize % LOGIT_ROWS * vocab..][..vocab]
     }
 }
 
@@ -147,17 +182,9 @@ impl Engine for PpvTop50 {
 
     fn build(mut builder: SortedKeys) -> Result<Self, String> {
         builder.sort();
-        let (vocab, mut random) = (builder.layout.vocab, Random::new(0));
-        let num_best = NUM_BEST.min(vocab) as usize;
-        let mut best = Vec::with_capacity(RANKINGS * num_best);
-        for _ in 0..RANKINGS {
-            let mut drawn = std::collections::BTreeSet::new();
-            while drawn.len() < num_best {
-                drawn.insert(random.below(u64::from(vocab)) as u32);
-            }
-            best.extend(drawn);
-        }
-        Ok(Self { rows: builder, best, num_best })
+        let (vocab, mut random) = (builder.layout.vocab as usize, Random::new(0));
+        let logits = (0..LOGIT_ROWS * vocab).map(|_| random.below(1 << 24) as f32).collect();
+        Ok(Self { rows: builder, logits })
     }
 
     fn bytes(&self) -> usize {
@@ -178,9 +205,10 @@ impl Engine for PpvTop50 {
     }
 
     fn fill_masks(&self, states: &[PrefixState], words_per_row: usize, out: &mut [u32]) {
+        let mut best = BestCodes::default();
         for (state, row) in states.iter().zip(out.chunks_exact_mut(words_per_row)) {
             row.fill(0);
-            for &code in self.best(state) {
+            for &code in best.of(self.logits(state)) {
                 if self.rows.advance(state, code).is_some() {
                     allow(row, code);
                 }
@@ -189,8 +217,9 @@ impl Engine for PpvTop50 {
     }
 
     fn successors(&self, states: &[PrefixState], mut visit: impl FnMut(u32, u32, PrefixState)) {
+        let mut best = BestCodes::default();
         for (beam, state) in states.iter().enumerate() {
-            for &code in self.best(state) {
+            for &code in best.of(self.logits(state)) {
                 if let Some(next) = self.rows.advance(state, code) {
                     visit(beam as u32, code, next);
                 }
