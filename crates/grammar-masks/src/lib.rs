@@ -14,8 +14,8 @@
 //! along the pair.
 //!
 //! [`MaskAutomaton`] is the engine. Its parts: `residuals` (token effects, and the simulation of
-//! the parser that decides about suffixes), `stack_automaton`, `mask_pool`, and `automaton`, which
-//! puts them together under a lock. The trie [`walk`] is the definition, executed; a third engine,
+//! the parser that decides about suffixes), `stack_automaton`, `states_below`, `mask_pool`, and
+//! `automaton`, which puts them together under a lock. The trie [`walk`] is the definition, executed; a third engine,
 //! by the sequences of terminals that tokens spell, is in a crate for tests and measurements. None
 //! imports another, and they give the same masks.
 //!
@@ -182,6 +182,7 @@ mod mask_pool;
 pub mod member_walk;
 mod residuals;
 mod stack_automaton;
+mod states_below;
 mod tables;
 pub mod token_cut;
 pub mod vocabulary;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
-//!     [--whitespace bounded|flexible|compact|spaced] [--digits bounded|any]
+//!     [--cpu] [--whitespace bounded|flexible|compact|spaced] [--digits bounded|any]
 //! ```
 //!
 //! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar",
@@ -24,6 +24,7 @@ use palmette_grammar::{
     frontends::lark::{self, LarkOptions},
     prepare_json,
 };
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
 #[derive(Debug, Parser)]
@@ -44,6 +45,9 @@ struct Arguments {
     /// Find masks out ahead for at most so many milliseconds before the first walk.
     #[arg(long, default_value_t = 0)]
     ahead: u64,
+    /// Memory at which that ends, in MiB.
+    #[arg(long, default_value_t = 64)]
+    ahead_mib: usize,
     /// Positions that agree in so many states of each stack are taken for one.
     #[arg(long, default_value_t = 3)]
     stack_depth: usize,
@@ -53,6 +57,9 @@ struct Arguments {
     /// Lengths of numbers: bounded or any.
     #[arg(long, default_value = "bounded", value_parser = digits)]
     digits: Digits,
+    /// Take times of masks and commits as processor time: on a machine that others use.
+    #[arg(long)]
+    cpu: bool,
     /// Show so many of the slowest compilations, first visits and later ones.
     #[arg(long, default_value_t = 0)]
     slowest: usize,
@@ -66,6 +73,20 @@ struct Step {
     warm_us: f64,
     case: String,
     before: Vec<u8>,
+}
+
+/// Clock of the masks: the wall's, or the thread's processor time.
+#[derive(Clone, Copy)]
+struct Clock {
+    cpu: bool,
+}
+
+impl Clock {
+    fn now_us(self) -> f64 {
+        let id = if self.cpu { ClockId::ThreadCPUTime } else { ClockId::Monotonic };
+        let now = clock_gettime(id);
+        now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
+    }
 }
 
 fn whitespace(name: &str) -> Result<Whitespace, serde_json::Error> {
@@ -89,7 +110,8 @@ fn main() -> anyhow::Result<()> {
     let (mut steps, mut compiled, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut ahead_ms = Vec::new();
     let (mut checked, mut refused) = (0, 0);
-    let Arguments { whitespace, digits, .. } = arguments;
+    let Arguments { whitespace, digits, cpu, .. } = arguments;
+    let clock = Clock { cpu };
     let options = JsonSchemaOptions { whitespace, digits, ..JsonSchemaOptions::default() };
     for line in std::fs::read_to_string(&arguments.cases)?
         .lines()
@@ -133,19 +155,19 @@ fn main() -> anyhow::Result<()> {
             let began = Instant::now();
             let limits = PrecomputeLimits {
                 steps: u64::MAX,
+                bytes: arguments.ahead_mib << 20,
                 stack_depth: arguments.stack_depth,
-                ..PrecomputeLimits::default()
             };
             let running = constraint.precompute_in_background(limits)?;
             if !running.wait(Duration::from_millis(arguments.ahead)) {
                 running.stop();
             }
             let (visited, open) = running.progress();
-            running.join()?;
+            let stopped = running.join()?.stopped;
             let ms = began.elapsed().as_secs_f64() * 1e3;
             ahead_ms.push(ms);
             if arguments.slowest > 0 {
-                println!("ahead {name}: {visited} visited, {open} open, {ms:.1} ms");
+                println!("ahead {name}: {visited} visited, {open} open, {ms:.1} ms, {stopped:?}");
             }
         }
         let texts: Vec<Vec<TokenId>> = case["texts"]
@@ -168,9 +190,9 @@ fn main() -> anyhow::Result<()> {
             for walk in 0..arguments.walks {
                 let (mut state, mut before) = (constraint.start(), Vec::new());
                 for (step, &token) in text.iter().enumerate() {
-                    let began = Instant::now();
+                    let began = clock.now_us();
                     let filled = constraint.fill_mask(&state, &mut scratch, &mut row);
-                    let us = began.elapsed().as_secs_f64() * 1e6;
+                    let us = clock.now_us() - began;
                     filled?;
                     if walk == 0 {
                         let (case, before) = (name.to_owned(), before.clone());
@@ -184,10 +206,10 @@ fn main() -> anyhow::Result<()> {
                     if !mask::contains(&row, token) {
                         break;
                     }
-                    let began = Instant::now();
+                    let began = clock.now_us();
                     let committed = constraint.commit(&mut state, token, &mut scratch);
                     if walk == 0 {
-                        steps[first + step].commit_us = began.elapsed().as_secs_f64() * 1e6;
+                        steps[first + step].commit_us = clock.now_us() - began;
                     }
                     if committed.is_err() {
                         break;

@@ -90,9 +90,20 @@ const CRATES: &[(&str, Layers)] = &[
             ("token_cut", &[]),
             ("tables", &[]),
             ("stack_automaton", &["tables"]),
-            ("residuals", &["tables", "stack_automaton", "mask_pool"]),
+            ("states_below", &[]),
+            ("residuals", &["tables", "stack_automaton", "states_below", "mask_pool"]),
             ("mask_pool", &["tables", "residuals"]),
-            ("automaton", &["vocabulary", "tables", "stack_automaton", "mask_pool", "residuals"]),
+            (
+                "automaton",
+                &[
+                    "vocabulary",
+                    "tables",
+                    "stack_automaton",
+                    "states_below",
+                    "mask_pool",
+                    "residuals",
+                ],
+            ),
         ],
     ),
     (

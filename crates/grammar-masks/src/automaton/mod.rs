@@ -202,14 +202,15 @@ impl MaskAutomaton {
                 // Another question dropped the nodes that this one is about.
                 continue;
             }
-            if memo.all_bytes() <= self.max_bytes {
+            let limit = when_full.limit(self.max_bytes);
+            if memo.all_bytes() <= limit {
                 memo.build(recognizer, &self.vocabulary, missing, budget)?;
                 continue;
             }
             match when_full {
                 WhenFull::Drop => (*memo, when_full) = (Memo::after(&memo), WhenFull::Stop),
-                WhenFull::Stop => {
-                    return Err(Interrupted::OutOfBytes { limit: self.max_bytes }.into());
+                WhenFull::Stop | WhenFull::LeaveRoom => {
+                    return Err(Interrupted::OutOfBytes { limit }.into());
                 }
             }
         }
@@ -230,4 +231,16 @@ enum WhenFull {
     Drop,
     /// Ends the question.
     Stop,
+    /// Ends the question while there is room for others: what they find would drop all.
+    LeaveRoom,
+}
+
+impl WhenFull {
+    /// Bytes of nodes and masks beyond which there is no room.
+    fn limit(self, max_bytes: usize) -> usize {
+        match self {
+            Self::Drop | Self::Stop => max_bytes,
+            Self::LeaveRoom => max_bytes - max_bytes / 8,
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use palmette_grammar_parser::lr::{StateId, Tables};
 
 use super::Residuals;
@@ -19,22 +19,20 @@ use super::node_answer::{NodeKey, QuerySubject};
 use super::simulation_context::Memos;
 use super::suffix_set::SuffixSetId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
+use crate::states_below::StatesBelow;
 
 /// Nodes to be looked at, in the order in which they were found.
 #[derive(Debug)]
 pub(crate) struct StackWorklist {
     /// Residuals that nodes are made of, and how often those were dropped, once there are some.
     found_with: Option<(Arc<Residuals>, u32)>,
-    /// Predecessors by state.
-    above: Vec<Vec<StateId>>,
     /// Sets of deferred reductions, with the state to be read: the same for many nodes, which then
     /// take little each.
     deferred: Queue<DeferredId>,
     nodes: Queue<AutomatonNodeId>,
-    /// The states so many states below one; as many as memory allows.
-    below: HashMap<(StateId, u32), Arc<[StateId]>>,
-    /// Number of these in all.
-    num_below: usize,
+    below: StatesBelow,
+    /// True when something was left to be made when it is asked for.
+    is_partial: bool,
 }
 
 /// First-in, first-out worklist of pairs of something and the state that is read next.
@@ -51,13 +49,15 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T: Copy + Eq + Hash> Queue<T> {
-    /// Adds what was not added before, unless that is too much.
-    fn add(&mut self, what: T, states: &[StateId]) {
-        if self.open.len() < MAX_OPEN {
+    /// Adds what was not added before; false where that would be too much.
+    fn add(&mut self, what: T, states: &[StateId]) -> bool {
+        let has_room = self.open.len() < MAX_OPEN;
+        if has_room {
             let seen = &mut self.seen;
             let open = states.iter().map(|&state| (what, state));
             self.open.extend(open.filter(|&open| seen.insert(open)));
         }
+        has_room
     }
 
     fn bytes(&self) -> usize {
@@ -67,9 +67,6 @@ impl<T: Copy + Eq + Hash> Queue<T> {
 
 /// At most so many wait to be looked at; others are made when they are asked for.
 const MAX_OPEN: usize = 1 << 17;
-
-/// Number of states below others that are kept, in some megabytes; they are found again otherwise.
-const MAX_BELOW: usize = 1 << 20;
 
 /// A node that was looked at.
 struct VisitedNode {
@@ -96,23 +93,12 @@ impl<'b> Reading<'_, 'b> {
 impl StackWorklist {
     /// A worklist without entries.
     pub(crate) fn new(tables: &Tables) -> Self {
-        let mut above = vec![Vec::new(); tables.num_states()];
-        for state in tables.states() {
-            let shifts = tables.shifts(state).iter().map(|&(_, target)| target);
-            let gotos = tables.gotos(state).iter().map(|&(_, target)| target);
-            shifts.chain(gotos).for_each(|target| above[target.index()].push(state));
-        }
-        for states in &mut above {
-            states.sort_unstable();
-            states.dedup();
-        }
         Self {
             found_with: None,
-            above,
             deferred: Queue::default(),
             nodes: Queue::default(),
-            below: HashMap::new(),
-            num_below: 0,
+            below: StatesBelow::new(tables),
+            is_partial: false,
         }
     }
 
@@ -121,9 +107,14 @@ impl StackWorklist {
         self.deferred.open.is_empty() && self.nodes.open.is_empty()
     }
 
+    /// True when something was left to be made when it is asked for.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
     /// About how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.deferred.bytes() + self.nodes.bytes() + self.num_below * size_of::<StateId>()
+        self.deferred.bytes() + self.nodes.bytes() + self.below.bytes()
     }
 
     /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made
@@ -159,8 +150,8 @@ impl StackWorklist {
             })?;
             self.deferred.open.pop_front();
             if missing > 0 {
-                let below = self.below(state, missing);
-                self.deferred.add(next, &below);
+                let below = self.below.of(state, missing);
+                self.is_partial |= !self.deferred.add(next, &below);
             }
             return Ok(None);
         }
@@ -176,9 +167,9 @@ impl StackWorklist {
         if missing == 0 {
             return Some(suffix_set);
         }
-        let below = self.below(state, missing);
-        self.deferred.add(deferred, &below);
-        self.nodes.add(node, &below);
+        let below = self.below.of(state, missing);
+        self.is_partial |= !self.deferred.add(deferred, &below);
+        self.is_partial |= !self.nodes.add(node, &below);
         below.is_empty().then_some(suffix_set)
     }
 
@@ -190,33 +181,15 @@ impl StackWorklist {
             Arc::ptr_eq(same, residuals) && *generation == reading.generation
         };
         if !self.found_with.as_ref().is_some_and(is_same) {
+            self.is_partial |= self.found_with.is_some();
             self.found_with = Some((Arc::clone(residuals), reading.generation));
             (self.deferred, self.nodes) = (Queue::default(), Queue::default());
         }
     }
 
-    /// The states that may be so many states below one.
-    fn below(&mut self, state: StateId, depth: u32) -> Arc<[StateId]> {
-        if let Some(known) = self.below.get(&(state, depth)) {
-            return Arc::clone(known);
-        }
-        let mut found = vec![state];
-        for _ in 0..depth {
-            found = found.iter().flat_map(|state| &self.above[state.index()]).copied().collect();
-            found.sort_unstable();
-            found.dedup();
-        }
-        let found: Arc<[StateId]> = found.into();
-        if self.num_below + found.len() > MAX_BELOW {
-            (self.below, self.num_below) = (HashMap::new(), 0);
-        }
-        self.num_below += found.len();
-        self.below.insert((state, depth), Arc::clone(&found));
-        found
-    }
-
     /// Leaves the next one to be made when it is asked for.
     pub(crate) fn skip(&mut self) {
+        self.is_partial = true;
         if self.deferred.open.pop_front().is_none() {
             self.nodes.open.pop_front();
         }

@@ -47,6 +47,9 @@ pub struct Precomputed {
     pub open: usize,
     /// The reason for which it stopped before its end.
     pub stopped: Option<PrecomputeStop>,
+    /// True when it is certain that no mask of any text is left to be found: it got to its end, and
+    /// lexemes begin by the parser's contexts, whose stacks are bounded without texts.
+    pub is_complete: bool,
 }
 
 /// The reason for which precomputing stopped before its end.
@@ -97,9 +100,11 @@ impl GrammarConstraint {
     /// of the stack there, and in between what was met on one stack is followed down all others
     /// that may be below. So counts come to an end where they look alike for the longest token, and
     /// recursion does. Token effects are shared by grammars over a vocabulary. After that, where a
-    /// text can be read in several ways, and from the start where lexemes depend on the parser's
-    /// contexts or there are blocks, positions that texts come by are visited, each with one byte
-    /// of each kind that its lexemes tell apart.
+    /// text can be read in several ways, and from the start where there are blocks, positions that
+    /// texts come by are visited, each with one byte of each kind that its lexemes tell apart.
+    ///
+    /// Where lexemes depend on the parser's contexts, stacks wait until all lexemes are known, and
+    /// none of either is missed: at its end it [is complete](Precomputed::is_complete).
     ///
     /// What is reached by names which the grammar spells and by common bytes goes before others,
     /// and places where tokens are likely to be cut before those within tokens.
@@ -163,7 +168,7 @@ impl GrammarConstraint {
         mut report: impl FnMut(usize, usize),
     ) -> Result<Precomputed, RecognizerError> {
         let Some(automaton) = self.mask_automaton() else {
-            return Ok(Precomputed { visited: 0, open: 0, stopped: None });
+            return Ok(Precomputed { visited: 0, open: 0, stopped: None, is_complete: false });
         };
         let mut precompute = Precompute::new(automaton, &self.recognizer, limits.stack_depth);
         let mut budget =
@@ -190,7 +195,8 @@ impl GrammarConstraint {
         };
         let (visited, open) = (precompute.visited(), precompute.open());
         report(visited, open);
-        Ok(Precomputed { visited, open, stopped })
+        let is_complete = stopped.is_none() && precompute.is_complete();
+        Ok(Precomputed { visited, open, stopped, is_complete })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Completions change no answer, and leave less to be found out.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -39,6 +40,39 @@ fn masks_are_known_after_a_completion_and_are_the_same() {
         }
         assert!(known * 10 >= all * 9, "grammar {place}: {known} of {all} masks were known");
     }
+}
+
+/// Keywords that could be names, comments, and brackets as deep as one likes.
+const CONTEXTUAL: &str = r#"
+start: stmt+
+stmt: "if" e "{" stmt* "}" ("else" stmt)? | NAME "=" e ";"
+e: e "+" t | t
+t: NAME | /[0-9]+/ | "(" e ")" | "[" (e ("," e)*)? "]"
+NAME: /[a-z_]+/
+COMMENT: /\/\*([^*]|\*+[^*\/])*\*+\//
+%ignore COMMENT
+%ignore /[ \n]+/
+"#;
+
+#[test]
+fn no_mask_is_unknown_after_a_completion_of_contextual_lexemes() {
+    let vocabulary = vocabulary();
+    let constraint = GrammarConstraint::new(recognizer(lark(CONTEXTUAL)), Arc::clone(&vocabulary));
+    assert!(constraint.recognizer().contexts().is_some(), "names and keywords compete");
+    let slow = walking(&constraint, &vocabulary);
+    let done = constraint.precompute(&PrecomputeLimits::default(), &NEVER).unwrap();
+    assert!(done.is_complete && (done.open, done.stopped) == (0, None), "{done:?}");
+    let found = constraint.automaton().expect("an automaton");
+    for seed in 0..40 {
+        for state in states(&slow, seed, 40) {
+            assert_eq!(filled(&constraint, &state), filled(&slow, &state));
+        }
+    }
+    assert_eq!(constraint.automaton().expect("as before").nodes, found.nodes);
+    // Texts of others are examples, which may miss one.
+    let free = GrammarConstraint::new(recognizer(lark("start: \"x\"+")), vocabulary);
+    let done = free.precompute(&PrecomputeLimits::default(), &NEVER).unwrap();
+    assert!(done.stopped.is_none() && !done.is_complete, "{done:?}");
 }
 
 #[test]

@@ -103,3 +103,34 @@ fn a_completion_stops_before_it_pushes_out_what_it_found() {
         assert_eq!(row, filled(&constraint, &start));
     }
 }
+
+#[test]
+fn a_completion_that_memory_ends_leaves_room_for_a_mask_more() {
+    let vocabulary = vocabulary();
+    let limits = PrecomputeLimits { bytes: usize::MAX, ..PrecomputeLimits::default() };
+    let never = AtomicBool::new(false);
+    let none = MaskBudget { explore: 0, walk: 0, ..MaskBudget::unlimited() };
+    let mut num_asked = 0;
+    for constraint in constraints(&vocabulary) {
+        constraint.precompute(&limits, &never).unwrap();
+        let Some(whole) = constraint.automaton().filter(|whole| whole.bytes > 40_000) else {
+            continue;
+        };
+        let tight = constraint.clone().with_mask_bytes(whole.bytes);
+        let stopped = tight.precompute(&limits, &never).unwrap();
+        assert_eq!(stopped.stopped, Some(PrecomputeStop::Bytes), "{stopped:?}");
+        let start = states(&constraint, 0, 0).remove(0);
+        let mut scratch = GrammarScratch::default();
+        let mut row = filled(&constraint, &start);
+        let mut is_known =
+            |state: &_| tight.fill_mask_within(state, &mut scratch, &mut row, &none).is_ok();
+        assert!(is_known(&start));
+        let mut asked = (1..9).flat_map(|seed| states(&constraint, seed, 12));
+        if let Some(unknown) = asked.find(|state| !is_known(state)) {
+            assert_eq!(filled(&tight, &unknown), filled(&constraint, &unknown));
+            assert!(is_known(&start), "what was found ahead was dropped");
+            num_asked += 1;
+        }
+    }
+    assert!(num_asked > 0, "some grammar has masks that were not found");
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarSource, MaskBudget,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarSource, Lexing, MaskBudget,
     PrecomputeLimits, PrecomputeStop, PreparedVocabulary, Recognizer, RecognizerLimits,
     SavedGrammar,
     frontends::{gbnf, json_schema},
@@ -186,7 +186,8 @@ fn check_complete(
         }
         Some(stopped) => prop_assert_eq!(stopped, PrecomputeStop::Steps),
     }
-    let little = MaskBudget { explore: work, walk: 0, ..MaskBudget::unlimited() };
+    let explore = if done.is_complete { 0 } else { work };
+    let little = MaskBudget { explore, walk: 0, ..MaskBudget::unlimited() };
     let mut scratch = GrammarScratch::default();
     for walk in walks {
         let (mut state, mut text) = (constraint.start(), Vec::new());
@@ -196,7 +197,8 @@ fn check_complete(
             // Digits and blanks are counted, and counts followed until they look alike for the
             // longest token.
             let count = |of: fn(&u8) -> bool| text.iter().filter(|&byte| of(byte)).count();
-            if to_its_end && count(u8::is_ascii_digit) <= 4 && count(u8::is_ascii_whitespace) <= 1 {
+            let is_short = count(u8::is_ascii_digit) <= 4 && count(u8::is_ascii_whitespace) <= 1;
+            if done.is_complete || to_its_end && is_short {
                 let known = constraint.fill_mask_within(&state, &mut scratch, &mut row, &little);
                 prop_assert!(
                     known.is_ok(),
@@ -231,6 +233,22 @@ proptest! {
         let options = json_schema::JsonSchemaOptions::default();
         if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
             check_complete(grammar, &vocabulary(), &walks, 0)?;
+        }
+    }
+
+    /// Where lexemes begin by the parser's contexts, all stacks there may be are known.
+    #[test]
+    fn nothing_at_all_is_left_of_contextual_grammars(
+        grammar in generate::text_grammar(),
+        texts in generate::vocabulary(),
+        walks in walks(),
+    ) {
+        let grammar = generate::over_alphabet(&grammar);
+        if grammar.lexing() == Lexing::Contextual {
+            let end = TokenId(texts.len() as u32);
+            let vocabulary = Vocabulary::new(texts.iter().map(Some).chain([None]), [end]).unwrap();
+            let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
+            check_complete(grammar, &vocabulary, &walks, u64::MAX)?;
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Ahead {
     /// Reason why it ended early: time or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<&'static str>,
+    /// True when no text has a mask that is not among them.
+    is_complete: bool,
     nodes: usize,
     masks: usize,
     bytes: usize,
@@ -60,7 +62,7 @@ impl AheadArgs {
         if !running.wait(at_most) {
             running.stop();
         }
-        let Precomputed { visited, open, stopped } =
+        let Precomputed { visited, open, stopped, is_complete } =
             running.join().context("while masks were found out ahead of time")?;
         let (nodes, masks, bytes) = match constraint.automaton() {
             Some(found) => (found.nodes, found.masks, found.bytes),
@@ -69,6 +71,7 @@ impl AheadArgs {
         Ok(Some(Ahead {
             positions: visited,
             open,
+            is_complete,
             stopped: stopped.map(|why| match why {
                 PrecomputeStop::Bytes => "memory",
                 PrecomputeStop::Steps | PrecomputeStop::Cancelled => "time",
@@ -86,6 +89,7 @@ impl Ahead {
     pub(crate) fn text(&self) -> String {
         let count = |count: usize| grouped(count as u64);
         let end = match self.stopped {
+            None if self.is_complete => "all there are".to_owned(),
             None => "all that were found".to_owned(),
             Some(why) => format!("{} left open when {why} ran out", count(self.open)),
         };

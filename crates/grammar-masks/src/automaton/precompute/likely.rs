@@ -30,7 +30,7 @@ pub(super) const LATER: Cost = 256;
 const FEW: usize = 2;
 
 /// Bytes that stand for a kind, in this order: those that make it a common one.
-const LIKELY: &[u8] = b"e1 A-";
+const LIKELY: &[u8] = b"e1 A-\n";
 
 /// A token in progress: a node of the vocabulary's trie, and its last byte.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,15 @@
 //! text was. So [lexemes](worklist) are followed byte by byte, the likeliest first, once for each
 //! state that may be on top of the stack; in between, what such a state leaves open is followed
 //! down [all stacks](StackWorklist) that may be below, deferred reductions first. Where a text can
-//! be read in several ways, its positions are visited after that, and alone where lexemes depend on
-//! the parser's contexts, or there are blocks.
+//! be read in several ways, its positions are visited after that, and alone where there are blocks.
+//!
+//! Where lexemes begin by the topmost state alone, as in contextual lexing, no text is followed:
+//! the states that may be [on top](tops) after a terminal are bounded from above. What is found is
+//! then all there is, and when nothing is left no mask of any text is unknown. There stacks wait
+//! until all lexemes are known: a programming language has so many that they would never come.
 
 mod likely;
+mod tops;
 mod worklist;
 
 use std::sync::{PoisonError, RwLockWriteGuard};
@@ -31,6 +36,8 @@ pub struct Precompute<'a> {
     stacks: StackWorklist,
     scratch: RecognizerScratch,
     visited: usize,
+    /// True when some lexeme was left to be found when it is asked for.
+    is_partial: bool,
 }
 
 /// Nodes of stacks that are made after a visit: each takes little where it is asked for.
@@ -53,7 +60,24 @@ impl<'a> Precompute<'a> {
             stacks: StackWorklist::new(recognizer.parser().tables()),
             scratch: RecognizerScratch::default(),
             visited: 0,
+            is_partial: false,
         }
+    }
+
+    /// True when no mask of any text is unknown, once there is nothing left to do; where texts are
+    /// followed as examples of others, that is never known.
+    pub fn is_complete(&self) -> bool {
+        let recognizer = self.recognizer;
+        // What texts remember parts lexemes that begin alike.
+        let remembers = recognizer.names().is_active()
+            || recognizer.scopes().is_active()
+            || recognizer.token_limits().is_active();
+        recognizer.contexts().is_some()
+            && !remembers
+            && self.worklist.len() == 0
+            && self.stacks.is_empty()
+            && !self.is_partial
+            && !self.stacks.is_partial()
     }
 
     /// Number of lexemes and positions whose masks are known now.
@@ -82,12 +106,13 @@ impl<'a> Precompute<'a> {
         let next = self.worklist.next(self.recognizer, trie, &mut self.scratch, budget)?;
         let number = match &next {
             Some(visit) => {
+                let is_contextual = self.recognizer.contexts().is_some();
                 self.visited += usize::from(match visit {
                     Visit::Nothing => false,
                     Visit::Lexeme(lexeme) => self.visit_lexeme(*lexeme, budget)?,
                     Visit::Position(position) => self.visit_position(position, budget)?,
                 });
-                AFTER_A_VISIT
+                if is_contextual { 0 } else { AFTER_A_VISIT }
             }
             None => AT_THE_END,
         };
@@ -116,10 +141,12 @@ impl<'a> Precompute<'a> {
                 Ok(()) => return Ok(true),
                 Err(MaskFailure::BeyondLimits) => {
                     self.worklist.visit_positions();
+                    self.is_partial = true;
                     return Ok(false);
                 }
                 Err(MaskFailure::Interrupted(why)) => {
                     if budget.gives_up(why, &mut tries)? {
+                        self.is_partial = true;
                         return Ok(false);
                     }
                 }
@@ -159,7 +186,7 @@ impl<'a> Precompute<'a> {
     ) -> Result<bool, RecognizerError> {
         let mut tries = 0;
         loop {
-            let found = self.automaton.read(self.recognizer, budget, WhenFull::Stop, |memo| {
+            let found = self.automaton.read(self.recognizer, budget, WhenFull::LeaveRoom, |memo| {
                 memo.find(self.recognizer, position, &mut FoundMasks::default())
             });
             match found {
@@ -184,8 +211,9 @@ impl MaskAutomaton {
     fn take_hold(&self, budget: &Budget<'_>) -> Result<RwLockWriteGuard<'_, Memo>, Interrupted> {
         budget.let_others_pass();
         let memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-        match memo.all_bytes() > self.max_bytes {
-            true => Err(Interrupted::OutOfBytes { limit: self.max_bytes }),
+        let limit = WhenFull::LeaveRoom.limit(self.max_bytes);
+        match memo.all_bytes() > limit {
+            true => Err(Interrupted::OutOfBytes { limit }),
             false => Ok(memo),
         }
     }

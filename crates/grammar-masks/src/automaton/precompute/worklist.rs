@@ -13,12 +13,13 @@ use palmette_grammar_parser::glr::Stacks;
 use palmette_grammar_parser::lexer::{Lexer, LexerState};
 use palmette_grammar_parser::lr::StateId;
 use palmette_grammar_parser::recognizer::{
-    Position, Recognizer, RecognizerError, RecognizerScratch,
+    Contexts, Position, Recognizer, RecognizerError, RecognizerScratch,
 };
 use palmette_grammar_regex::expressions::Horizon;
 use palmette_grammar_regex::{ByteSet, fingerprint};
 
 use super::likely::{self, Cost, Kind, Token};
+use super::tops::TopsAfter;
 use crate::{Budget, TerminalId};
 
 /// Entries to be visited, the likeliest first; none is left out.
@@ -39,6 +40,10 @@ pub(super) struct Worklist {
     /// keeps the allocator busy, for which other threads seemed to wait for tens of milliseconds.
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, LexemeOnState>,
+    /// Topmost states after terminals, where lexemes begin by these alone.
+    tops: Option<TopsAfter>,
+    /// Terminals that ended on a state, with what the next lexeme begins in.
+    ended_on: HashSet<(StateId, TerminalId, LexerState)>,
     steps: HashMap<LexerState, Arc<[Step]>>,
     positions: Positions,
 }
@@ -128,15 +133,24 @@ impl Worklist {
             seen: HashSet::new(),
             seen_stacks: HashSet::new(),
             on_top: HashMap::new(),
+            tops: recognizer.contexts().map(|_| TopsAfter::new(recognizer.parser().tables())),
+            ended_on: HashSet::new(),
             steps: HashMap::new(),
             positions: Positions::Needless,
         };
-        if recognizer.contexts().is_some() || recognizer.layer().indentation.is_some() {
+        if recognizer.layer().indentation.is_some() {
             made.visit_positions();
             return made;
         }
         for branch in recognizer.start().into_iter().flat_map(|start| start.branches()) {
-            made.add_stacks(branch.lexer, branch.stacks.clone(), 0, Token::NONE);
+            match made.tops {
+                Some(_) => {
+                    for top in branch.stacks.states() {
+                        made.add_lexeme((branch.lexer, top), branch.lexer, 0, Token::NONE);
+                    }
+                }
+                None => made.add_stacks(branch.lexer, branch.stacks.clone(), 0, Token::NONE),
+            }
         }
         made
     }
@@ -149,6 +163,8 @@ impl Worklist {
     pub(super) fn bytes(&self) -> usize {
         self.open.len() * size_of::<((Cost, usize), OpenVisit)>()
             + self.seen.len() * 2 * size_of::<LexemeOnTop>()
+            + self.ended_on.len() * 2 * size_of::<(StateId, TerminalId, LexerState)>()
+            + self.tops.as_ref().map_or(0, TopsAfter::bytes)
             + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
     }
 
@@ -255,6 +271,15 @@ impl Worklist {
             bytes.unite(&step.kind.bytes);
         }
         let ends = lexer.ends(state)?;
+        if let Some(contexts) = recognizer.contexts() {
+            for end in ends {
+                for terminal in end.terminals.iter() {
+                    self.end((recognizer, contexts), (top, terminal, end.next), cost, token)?;
+                }
+            }
+            self.go_on(trie, &steps, top, cost, token);
+            return Ok(token.is_cut(trie, steps.iter().map(|step| (step.kind.byte, step.cost))));
+        }
         let all = ends.iter().flat_map(|end| end.terminals.iter().map(|one| (one, end.next)));
         for (number, (terminal, next)) in all.enumerate() {
             if number > 0 {
@@ -280,14 +305,56 @@ impl Worklist {
                 }
             }
         }
-        for &Step { to, alike, kind, cost: of_step } in &*steps {
-            if self.seen.insert((alike, top)) {
-                let token = token.after(trie, kind.byte);
-                let cost = cost.saturating_add(of_step);
-                self.push(cost, token, What::InProgress((to, top)));
-            }
-        }
+        self.go_on(trie, &steps, top, cost, token);
         Ok(token.is_cut(trie, steps.iter().map(|step| (step.kind.byte, step.cost))))
+    }
+
+    /// Goes on with a lexeme.
+    fn go_on(
+        &mut self,
+        trie: &VocabularyTrie,
+        steps: &[Step],
+        top: StateId,
+        cost: Cost,
+        token: Token,
+    ) {
+        for &Step { to, alike, kind, cost: of_step } in steps {
+            let token = token.after(trie, kind.byte);
+            self.add_lexeme((to, top), alike, cost.saturating_add(of_step), token);
+        }
+    }
+
+    /// Adds a lexeme in progress, unless one alike was added.
+    fn add_lexeme(&mut self, lexeme: LexemeOnTop, alike: LexerState, cost: Cost, token: Token) {
+        if self.seen.insert((alike, lexeme.1)) {
+            self.push(cost, token, What::InProgress(lexeme));
+        }
+    }
+
+    /// Begins lexemes after one that ended on a state, in the contexts of all states that may be on
+    /// top then.
+    fn end(
+        &mut self,
+        (recognizer, contexts): (&Recognizer, &Contexts),
+        ended: (StateId, TerminalId, LexerState),
+        cost: Cost,
+        token: Token,
+    ) -> Result<(), RecognizerError> {
+        if !self.ended_on.insert(ended) {
+            return Ok(());
+        }
+        let (top, terminal, next) = ended;
+        let (lexer, tables) = (recognizer.lexer(), recognizer.parser().tables());
+        let tops = match self.tops.as_mut().filter(|_| !recognizer.ignored().contains(terminal)) {
+            Some(tops) => tops.after(tables, top, terminal),
+            None => [top].into(),
+        };
+        for &top in &*tops {
+            let begun = contexts.begin(lexer, next, contexts.of(top), |_| {})?;
+            let alike = lexer.bounded_equivalent(begun, self.horizon)?;
+            self.add_lexeme((begun, top), alike, cost, token);
+        }
+        Ok(())
     }
 
     /// Goes on after a terminal.
