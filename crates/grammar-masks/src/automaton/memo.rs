@@ -217,7 +217,7 @@ impl Memo {
             return Some(NodeKey::from_lexer(lexer));
         }
         let layer = LayerState::of_lexeme(branch.blocks.clone(), branch.line);
-        let layer = self.suffix_sets.layer_states.find(&layer)?;
+        let layer = self.suffix_sets.layer_states.find_relative(&layer)?;
         let number = self.questions.get_index_of(&(lexer, layer))? as u32;
         Some(NodeKey { number, lexer, layer })
     }
@@ -303,7 +303,9 @@ impl Memo {
         let question = match recognizer.layer().indentation {
             None => NodeKey::from_lexer(representative),
             Some(_) => {
-                let layer = self.suffix_sets.layer_states.intern(layer);
+                let (blanks, states) =
+                    (vocabulary.line_blanks(), &mut self.suffix_sets.layer_states);
+                let layer = states.intern_relative(layer, recognizer, blanks)?;
                 let number = self.questions.insert_full((representative, layer)).0 as u32;
                 NodeKey { number, lexer: representative, layer }
             }
@@ -412,14 +414,16 @@ impl Memo {
         recognizer: &Recognizer,
         vocabulary: &PreparedVocabulary,
         (lexer, top): (LexerState, StateId),
+        layer: &LayerState,
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), MaskFailure> {
-        let question = match self.representatives.get(&lexer) {
+        let known = self.representatives.get(&lexer);
+        let question = match known.filter(|_| recognizer.layer().indentation.is_none()) {
             Some(&known) => NodeKey::from_lexer(known),
             // Whoever asks for a mask there meets the limit again.
             None => self
-                .find_question(recognizer, vocabulary, lexer, LayerState::default())
+                .find_question(recognizer, vocabulary, lexer, layer.clone())
                 .map_err(|_| MaskFailure::BeyondLimits)?,
         };
         let reading = self.reading(recognizer, vocabulary, budget);

@@ -9,7 +9,7 @@ use palmette_grammar_regex::Askers;
 use palmette_grammar_regex::expressions::Horizon;
 
 use crate::residuals::Residuals;
-use crate::vocabulary::{NameTokens, NumberedTokens, Spellings, VocabularyFingerprint};
+use crate::vocabulary::{LineBlanks, NameTokens, NumberedTokens, Spellings, VocabularyFingerprint};
 use crate::{Grammar, TokenPattern};
 
 /// Residuals that grammars share take at most this much memory, but for what one more mask adds.
@@ -23,6 +23,7 @@ pub struct PreparedVocabulary {
     trie: VocabularyTrie,
     horizon: Horizon,
     names: OnceLock<NameTokens>,
+    line_blanks: OnceLock<[LineBlanks; 2]>,
     fingerprint: OnceLock<VocabularyFingerprint>,
     residuals: OnceLock<RwLock<Arc<Residuals>>>,
     asking: Askers,
@@ -51,6 +52,7 @@ impl PreparedVocabulary {
             vocabulary,
             spellings,
             names: OnceLock::new(),
+            line_blanks: OnceLock::new(),
             fingerprint: OnceLock::new(),
             residuals: OnceLock::new(),
             asking: Askers::default(),
@@ -84,6 +86,13 @@ impl PreparedVocabulary {
     /// The tokens that begin names, found when they are first asked for.
     pub fn name_tokens(&self) -> &NameTokens {
         self.names.get_or_init(|| NameTokens::new(&self.vocabulary, &self.trie))
+    }
+
+    /// Runs of blanks that tell how deep lines are, found when they are first asked for; then
+    /// those where a carriage return with a line break is one.
+    pub(crate) fn line_blanks(&self) -> &[LineBlanks; 2] {
+        let make = |returns| LineBlanks::new(&self.vocabulary, returns);
+        self.line_blanks.get_or_init(|| [make(false), make(true)])
     }
 
     /// Counts a mask that was found by walking the trie.

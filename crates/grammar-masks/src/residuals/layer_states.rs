@@ -6,6 +6,8 @@
 
 use palmette_grammar_parser::blocks::{Blocks, Layer, Letter, Line, Marks};
 
+use super::line_ends::LineEndsBelow;
+use super::relative_layers::RelativeLayers;
 use crate::tables::{IndexSet, table_bytes};
 
 /// State of the layer: open blocks and brackets, marks to be shifted, and the line that a lexeme in
@@ -38,27 +40,25 @@ impl LayerId {
 #[derive(Debug)]
 pub(crate) struct LayerStates {
     states: IndexSet<LayerState>,
+    pub(super) relative: RelativeLayers,
 }
 
 impl Default for LayerStates {
     fn default() -> Self {
-        Self { states: IndexSet::from_iter([LayerState::default()]) }
+        let states = IndexSet::from_iter([LayerState::default()]);
+        Self { states, relative: RelativeLayers::default() }
     }
 }
 
 impl LayerStates {
     /// About how much memory they take; the depths of open blocks are guessed to be some few.
     pub(super) fn memory_bytes(&self) -> usize {
-        table_bytes::<LayerState>(self.states.len()) + self.states.len() * 32
+        let states = table_bytes::<LayerState>(self.states.len()) + self.states.len() * 32;
+        states + self.relative.memory_bytes()
     }
 
     pub(crate) fn get(&self, id: LayerId) -> &LayerState {
         &self.states[id.0 as usize]
-    }
-
-    /// The number of a state, if it was asked for.
-    pub(crate) fn find(&self, state: &LayerState) -> Option<LayerId> {
-        self.states.get_index_of(state).map(|number| LayerId(number as u32))
     }
 
     /// The state after a lexeme; `None` where a line begins at a depth that no open block has.
@@ -88,10 +88,15 @@ impl LayerStates {
         self.intern(LayerState { marks: state.marks.rest(), ..state })
     }
 
-    /// The state where no line can end any more within the token, so that blocks do not matter.
-    pub(super) fn without_blocks(&mut self, id: LayerId) -> LayerId {
-        let LayerState { marks, line, .. } = *self.get(id);
-        self.intern(LayerState { blocks: Blocks::default(), marks, line })
+    /// The state as far as it matters to what is left of a token, where lines may end so.
+    pub(super) fn before(&mut self, id: LayerId, ends: Option<LineEndsBelow>) -> LayerId {
+        let LayerState { ref blocks, marks, line } = *self.get(id);
+        let blocks = match (ends, self.relative.bounds()) {
+            (None, _) => Blocks::default(),
+            (Some(_), None) => return id,
+            (Some(ends), Some(_)) => blocks.within(ends.num_closed, ends.may_end),
+        };
+        self.intern(LayerState { blocks, marks, line })
     }
 
     /// The number of a state.

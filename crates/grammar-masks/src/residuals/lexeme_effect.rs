@@ -16,12 +16,14 @@ use palmette_grammar_parser::recognizer::Recognizer;
 use palmette_grammar_regex::ByteSet;
 
 use super::lexemes::LexemeId;
+use super::line_ends::{LineEndBytes, LineEndsBelow};
 use super::place::Place;
+use super::relative_layers::TakenByLines;
 use super::residual_id::ResidualId;
 use super::suffix_set::SuffixSetId;
 use super::suffix_trie::SuffixId;
+use crate::TerminalSet;
 use crate::tables::table_bytes;
-use crate::{TerminalId, TerminalSet};
 
 /// Effect of what lexemes have in common at their front: blanks, and the first byte of the text
 /// then, if there is one.
@@ -77,8 +79,9 @@ pub(super) struct LexemeEffects {
     pub(super) viable: HashMap<SuffixId, Arc<TerminalSet>>,
     /// First bytes by terminal, once they were asked for.
     pub(super) first_bytes: Vec<ByteSet>,
-    /// Places within tokens, true where a line's end may begin in what is left of them.
-    may_end_line: HashMap<SuffixId, bool>,
+    line_end_bytes: Option<LineEndBytes>,
+    /// Lines' ends in what is left of tokens, by place.
+    line_ends: HashMap<SuffixId, Option<LineEndsBelow>>,
     /// Memory that they own.
     pub(super) bytes: usize,
 }
@@ -89,18 +92,30 @@ impl LexemeEffects {
         table_bytes::<(Head, HeadEffect)>(self.heads.len())
             + table_bytes::<(LexemeAt, LexemeEffect)>(self.effects.len())
             + table_bytes::<(SuffixId, Arc<TerminalSet>)>(self.viable.len())
-            + table_bytes::<(SuffixId, bool)>(self.may_end_line.len())
+            + table_bytes::<(SuffixId, LineEndsBelow)>(self.line_ends.len())
             + self.bytes
     }
 
-    /// First bytes of line's ends, and the memo of the places before them.
+    /// Bytes of lines' ends, and the memo of the places before them.
     pub(super) fn line_ends(
         &mut self,
         recognizer: &Recognizer,
-        newline: TerminalId,
-    ) -> (ByteSet, &mut HashMap<SuffixId, bool>) {
+        taken: impl FnOnce() -> TakenByLines,
+    ) -> (LineEndBytes, &mut HashMap<SuffixId, Option<LineEndsBelow>>) {
         self.find_first_bytes(recognizer);
-        (self.first_bytes[newline.index()], &mut self.may_end_line)
+        let first_bytes = &self.first_bytes;
+        let bytes = *self.line_end_bytes.get_or_insert_with(|| {
+            let mut bytes = LineEndBytes::default();
+            if let Some(marks) = &recognizer.layer().indentation {
+                bytes.first = first_bytes[marks.newline.index()];
+                for close in &marks.close {
+                    bytes.close.unite(&first_bytes[close.index()]);
+                }
+            }
+            bytes.taken = taken();
+            bytes
+        });
+        (bytes, &mut self.line_ends)
     }
 
     pub(super) fn find_first_bytes(&mut self, recognizer: &Recognizer) {

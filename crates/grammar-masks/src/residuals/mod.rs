@@ -52,6 +52,7 @@ mod place;
 mod quotient_trie;
 mod quotient_walk;
 mod references;
+mod relative_layers;
 mod residual_id;
 mod simulation_context;
 mod simulation_memory;

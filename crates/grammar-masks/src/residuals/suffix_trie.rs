@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
 use palmette_core::{TokenId, VocabularyTrie};
-use palmette_grammar_regex::{ByteSet, fingerprint};
+use palmette_grammar_regex::fingerprint;
 
 /// Some nodes of the vocabulary's trie at once: a node of the trie of what follows them. A number
 /// into [`SuffixTries`].
@@ -76,14 +76,6 @@ impl SuffixTries {
     /// A node.
     pub(super) fn node(&self, id: SuffixId) -> &SuffixNode {
         &self.nodes[id.0 as usize]
-    }
-
-    /// True when one of these bytes comes below a node.
-    pub(super) fn has_below(&self, trie: &VocabularyTrie, id: SuffixId, bytes: &ByteSet) -> bool {
-        let members = self.node(id).members.iter().map(|&member| member as usize);
-        members
-            .flat_map(|member| member..trie.end(member))
-            .any(|at| bytes.contains(trie.node(at).byte))
     }
 
     /// Root of the trie of what follows any of these nodes of the vocabulary's trie, to which so

@@ -84,6 +84,21 @@ impl Line {
         Self { counts: false, ..self }
     }
 
+    /// True when it tells of a token's bytes alone, whatever was before them.
+    pub(super) fn is_of_token(self) -> bool {
+        matches!(self.depth, Depth::Grows(_))
+    }
+
+    /// A line that begins with so many blanks so far.
+    pub fn begun(depth: u32) -> Self {
+        Self { depth: Depth::Is(depth), counts: true }
+    }
+
+    /// The line begun at another depth.
+    pub(super) fn at(self, depth: u32) -> Self {
+        Self { depth: Depth::Is(depth), ..self }
+    }
+
     /// Depth of the next line; `None` when no line break was read.
     pub fn depth(self) -> Option<u32> {
         match self.depth {

@@ -22,11 +22,13 @@
 //! helps.
 
 mod letter;
+mod relative;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 pub use letter::{Letter, Line};
+pub use relative::{Blanks, RelativeDepths};
 
 use crate::glr::{Parser, ParserScratch, Stacks};
 use crate::{Grammar, Indentation, LimitError, TerminalId, TerminalSet};
@@ -212,6 +214,11 @@ impl Layer {
 }
 
 impl Blocks {
+    /// Blocks of these depths, rising and without the outermost, and so many open brackets.
+    pub fn new(depths: &[u32], brackets: u32) -> Self {
+        Self { depths: (!depths.is_empty()).then(|| depths.into()), brackets }
+    }
+
     /// Opens or closes blocks as the depth of a line asks; `None` when it is none that may be.
     fn begin_line(mut self, depth: u32) -> Option<(Self, Marks)> {
         let open = self.depths();

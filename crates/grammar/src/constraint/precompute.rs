@@ -100,11 +100,11 @@ impl GrammarConstraint {
     /// of the stack there, and in between what was met on one stack is followed down all others
     /// that may be below. So counts come to an end where they look alike for the longest token, and
     /// recursion does. Token effects are shared by grammars over a vocabulary. After that, where a
-    /// text can be read in several ways, and from the start where there are blocks, positions that
-    /// texts come by are visited, each with one byte of each kind that its lexemes tell apart.
+    /// text can be read in several ways or there are blocks, positions that texts come by are
+    /// visited, each with one byte of each kind that its lexemes tell apart.
     ///
-    /// Where lexemes depend on the parser's contexts, stacks wait until all lexemes are known, and
-    /// none of either is missed: at its end it [is complete](Precomputed::is_complete).
+    /// Where lexemes depend on the parser's contexts, none of them is missed, and no stack: at its
+    /// end it [is complete](Precomputed::is_complete).
     ///
     /// What is reached by names which the grammar spells and by common bytes goes before others,
     /// and places where tokens are likely to be cut before those within tokens.

@@ -4,14 +4,16 @@
 //! text was. So [lexemes](worklist) are followed byte by byte, the likeliest first, once for each
 //! state that may be on top of the stack; in between, what such a state leaves open is followed
 //! down [all stacks](StackWorklist) that may be below, deferred reductions first. Where a text can
-//! be read in several ways, its positions are visited after that, and alone where there are blocks.
+//! be read in several ways, or there are blocks, its positions are visited after that.
 //!
-//! Where lexemes begin by the topmost state alone, as in contextual lexing, no text is followed:
-//! the states that may be [on top](tops) after a terminal are bounded from above. What is found is
-//! then all there is, and when nothing is left no mask of any text is unknown. There stacks wait
-//! until all lexemes are known: a programming language has so many that they would never come.
+//! In programming languages lexemes begin by the topmost state alone, or are the same everywhere.
+//! Then no text is followed to find them: the states that may be [on top](tops) after a terminal
+//! are bounded from above. With contexts what is found is all there is, and when nothing is left no
+//! mask of any text is unknown. Blocks are as many as one likes, so lexemes are looked at in [a few
+//! of their states](likely_layers).
 
 mod likely;
+mod likely_layers;
 mod tops;
 mod worklist;
 
@@ -25,6 +27,7 @@ use super::memo::Memo;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
 use crate::residuals::{MaskFailure, StackWorklist};
 use crate::{Budget, Interrupted};
+use likely_layers::likely_layers;
 use worklist::{LexemeOnTop, Visit, Worklist};
 
 /// Masks to be computed before they are asked for, the likeliest first.
@@ -42,6 +45,8 @@ pub struct Precompute<'a> {
 
 /// Nodes of stacks that are made after a visit: each takes little where it is asked for.
 const AFTER_A_VISIT: usize = 4;
+/// Where lexemes are met once for each state on top, of which there are tens of thousands.
+const AFTER_A_TOP: usize = 1;
 const AT_THE_END: usize = 16;
 
 impl<'a> Precompute<'a> {
@@ -106,13 +111,12 @@ impl<'a> Precompute<'a> {
         let next = self.worklist.next(self.recognizer, trie, &mut self.scratch, budget)?;
         let number = match &next {
             Some(visit) => {
-                let is_contextual = self.recognizer.contexts().is_some();
                 self.visited += usize::from(match visit {
                     Visit::Nothing => false,
                     Visit::Lexeme(lexeme) => self.visit_lexeme(*lexeme, budget)?,
                     Visit::Position(position) => self.visit_position(position, budget)?,
                 });
-                if is_contextual { 0 } else { AFTER_A_VISIT }
+                if self.worklist.is_by_tops() { AFTER_A_TOP } else { AFTER_A_VISIT }
             }
             None => AT_THE_END,
         };
@@ -131,14 +135,16 @@ impl<'a> Precompute<'a> {
         budget: &mut Budget<'_>,
     ) -> Result<bool, Interrupted> {
         let (recognizer, vocabulary) = (self.recognizer, &self.automaton.vocabulary);
-        let mut tries = 0;
+        let layers = likely_layers(recognizer, lexeme.0);
+        let (mut tries, mut done) = (0, 0);
         loop {
+            let Some(layer) = layers.get(done) else { return Ok(true) };
             let mut memo = self.automaton.take_hold(budget)?;
-            let made =
-                memo.look_at_lexeme(recognizer, vocabulary, lexeme, &mut self.stacks, budget);
+            let stacks = &mut self.stacks;
+            let made = memo.look_at_lexeme(recognizer, vocabulary, lexeme, layer, stacks, budget);
             drop(memo);
             match made {
-                Ok(()) => return Ok(true),
+                Ok(()) => done += 1,
                 Err(MaskFailure::BeyondLimits) => {
                     self.worklist.visit_positions();
                     self.is_partial = true;

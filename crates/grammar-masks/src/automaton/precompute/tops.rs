@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
+use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::lr::{RuleId, StateId, Tables};
+use palmette_grammar_parser::recognizer::Recognizer;
 
-use crate::TerminalId;
 use crate::states_below::StatesBelow;
+use crate::{TerminalId, TerminalSet};
 
 /// Memo of topmost states after terminals.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(super) struct TopsAfter {
     below: StatesBelow,
     known: HashMap<(StateId, TerminalId), Arc<[StateId]>>,
     num_known: usize,
+    /// Terminals for which a state does something, by state, where lexers do not know of parsers.
+    expected: Vec<TerminalSet>,
 }
 
 /// States of a stack that are known, the topmost last.
@@ -26,8 +30,18 @@ type KnownStates = Vec<StateId>;
 const MAX_STATES: usize = 8;
 
 impl TopsAfter {
-    pub(super) fn new(tables: &Tables) -> Self {
-        Self { below: StatesBelow::new(tables), known: HashMap::new(), num_known: 0 }
+    pub(super) fn new(recognizer: &Recognizer) -> Self {
+        let tables = recognizer.parser().tables();
+        let expected = match &recognizer.layer().indentation {
+            None => Vec::new(),
+            Some(marks) => {
+                let mut dropped = recognizer.ignored().clone();
+                dropped.insert(marks.newline);
+                tables.states().map(|state| expected(tables, state, &dropped)).collect()
+            }
+        };
+        let below = StatesBelow::new(tables);
+        Self { below, known: HashMap::new(), num_known: 0, expected }
     }
 
     /// About how much memory it takes.
@@ -36,17 +50,56 @@ impl TopsAfter {
         self.below.bytes() + self.known.capacity() * entry + self.num_known * size_of::<StateId>()
     }
 
-    /// The states that may be on top after a terminal, once all reductions that need no lookahead
-    /// are done.
+    /// True when a lexeme in progress may become something that a parser with this state on top
+    /// takes.
+    pub(super) fn is_live(&self, recognizer: &Recognizer, lexer: LexerState, top: StateId) -> bool {
+        let expected = self.expected.get(top.index());
+        expected
+            .is_none_or(|expected| recognizer.lexer().viable_terminals(lexer).intersects(expected))
+    }
+
+    /// The states that may be on top after a terminal and the marks that follow it, once all
+    /// reductions that need no lookahead are done.
     pub(super) fn after(
         &mut self,
-        tables: &Tables,
+        recognizer: &Recognizer,
         top: StateId,
         terminal: TerminalId,
     ) -> Arc<[StateId]> {
         if let Some(known) = self.known.get(&(top, terminal)) {
             return Arc::clone(known);
         }
+        let tables = recognizer.parser().tables();
+        let marks = recognizer.layer().indentation.as_ref();
+        let mut found = match recognizer.ignored().contains(terminal) {
+            true => vec![top],
+            false => self.after_shift(tables, top, terminal),
+        };
+        // Inside brackets it is dropped; elsewhere blocks begin, or some end.
+        if let Some(marks) = marks.filter(|marks| marks.newline == terminal) {
+            for at in found.clone() {
+                found.extend(self.after_shift(tables, at, marks.indent));
+            }
+            let mut done = 0;
+            while let Some(&at) = found.get(done) {
+                done += 1;
+                for ended in self.after_shift(tables, at, marks.dedent) {
+                    if !found.contains(&ended) {
+                        found.push(ended);
+                    }
+                }
+            }
+            found.push(top);
+            found.sort_unstable();
+            found.dedup();
+        }
+        let found: Arc<[StateId]> = found.into();
+        self.num_known += found.len();
+        self.known.insert((top, terminal), Arc::clone(&found));
+        found
+    }
+
+    fn after_shift(&mut self, tables: &Tables, top: StateId, terminal: TerminalId) -> Vec<StateId> {
         let (mut before, mut after) = (Closure::from(vec![top]), Closure::default());
         while let Some(stack) = before.work.pop() {
             let state = stack[stack.len() - 1];
@@ -69,9 +122,6 @@ impl TopsAfter {
         }
         found.sort_unstable();
         found.dedup();
-        let found: Arc<[StateId]> = found.into();
-        self.num_known += found.len();
-        self.known.insert((top, terminal), Arc::clone(&found));
         found
     }
 
@@ -90,6 +140,20 @@ impl TopsAfter {
             }
         }
     }
+}
+
+/// Terminals that a state takes, or reduces before, and `always`.
+fn expected(tables: &Tables, state: StateId, always: &TerminalSet) -> TerminalSet {
+    let mut expected = always.clone();
+    for &(terminal, _) in tables.shifts(state) {
+        expected.insert(terminal);
+    }
+    for set in tables.reductions(state).filter_map(|(_, lookahead)| lookahead) {
+        set.iter().filter(|&terminal| terminal != tables.end()).for_each(|terminal| {
+            expected.insert(terminal);
+        });
+    }
+    expected
 }
 
 /// Stacks, each of which is worked on once.

@@ -13,7 +13,7 @@ use palmette_grammar_parser::glr::Stacks;
 use palmette_grammar_parser::lexer::{Lexer, LexerState};
 use palmette_grammar_parser::lr::StateId;
 use palmette_grammar_parser::recognizer::{
-    Contexts, Position, Recognizer, RecognizerError, RecognizerScratch,
+    Position, Recognizer, RecognizerError, RecognizerScratch,
 };
 use palmette_grammar_regex::expressions::Horizon;
 use palmette_grammar_regex::{ByteSet, fingerprint};
@@ -122,9 +122,9 @@ struct Step {
 const STACKS_BYTES: usize = 160;
 
 impl Worklist {
-    /// The lexemes with which texts begin; none where they depend on the parser's contexts, since
-    /// far fewer stacks are met by positions then than may be below a lexeme.
+    /// The lexemes with which texts begin.
     pub(super) fn new(recognizer: &Recognizer, horizon: Horizon, stack_depth: usize) -> Self {
+        let by_tops = recognizer.contexts().is_some() || recognizer.layer().indentation.is_some();
         let mut made = Self {
             stack_depth,
             horizon,
@@ -133,26 +133,30 @@ impl Worklist {
             seen: HashSet::new(),
             seen_stacks: HashSet::new(),
             on_top: HashMap::new(),
-            tops: recognizer.contexts().map(|_| TopsAfter::new(recognizer.parser().tables())),
+            tops: by_tops.then(|| TopsAfter::new(recognizer)),
             ended_on: HashSet::new(),
             steps: HashMap::new(),
             positions: Positions::Needless,
         };
         if recognizer.layer().indentation.is_some() {
             made.visit_positions();
-            return made;
         }
         for branch in recognizer.start().into_iter().flat_map(|start| start.branches()) {
-            match made.tops {
-                Some(_) => {
+            match by_tops {
+                true => {
                     for top in branch.stacks.states() {
                         made.add_lexeme((branch.lexer, top), branch.lexer, 0, Token::NONE);
                     }
                 }
-                None => made.add_stacks(branch.lexer, branch.stacks.clone(), 0, Token::NONE),
+                false => made.add_stacks(branch.lexer, branch.stacks.clone(), 0, Token::NONE),
             }
         }
         made
+    }
+
+    /// True when lexemes begin by the topmost states, which are bounded without texts.
+    pub(super) fn is_by_tops(&self) -> bool {
+        self.tops.is_some()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -271,13 +275,13 @@ impl Worklist {
             bytes.unite(&step.kind.bytes);
         }
         let ends = lexer.ends(state)?;
-        if let Some(contexts) = recognizer.contexts() {
+        if self.is_by_tops() {
             for end in ends {
                 for terminal in end.terminals.iter() {
-                    self.end((recognizer, contexts), (top, terminal, end.next), cost, token)?;
+                    self.end(recognizer, (top, terminal, end.next), cost, token)?;
                 }
             }
-            self.go_on(trie, &steps, top, cost, token);
+            self.go_on(recognizer, trie, &steps, top, cost, token);
             return Ok(token.is_cut(trie, steps.iter().map(|step| (step.kind.byte, step.cost))));
         }
         let all = ends.iter().flat_map(|end| end.terminals.iter().map(|one| (one, end.next)));
@@ -305,13 +309,14 @@ impl Worklist {
                 }
             }
         }
-        self.go_on(trie, &steps, top, cost, token);
+        self.go_on(recognizer, trie, &steps, top, cost, token);
         Ok(token.is_cut(trie, steps.iter().map(|step| (step.kind.byte, step.cost))))
     }
 
     /// Goes on with a lexeme.
     fn go_on(
         &mut self,
+        recognizer: &Recognizer,
         trie: &VocabularyTrie,
         steps: &[Step],
         top: StateId,
@@ -320,7 +325,9 @@ impl Worklist {
     ) {
         for &Step { to, alike, kind, cost: of_step } in steps {
             let token = token.after(trie, kind.byte);
-            self.add_lexeme((to, top), alike, cost.saturating_add(of_step), token);
+            if self.tops.as_ref().is_none_or(|tops| tops.is_live(recognizer, to, top)) {
+                self.add_lexeme((to, top), alike, cost.saturating_add(of_step), token);
+            }
         }
     }
 
@@ -335,7 +342,7 @@ impl Worklist {
     /// top then.
     fn end(
         &mut self,
-        (recognizer, contexts): (&Recognizer, &Contexts),
+        recognizer: &Recognizer,
         ended: (StateId, TerminalId, LexerState),
         cost: Cost,
         token: Token,
@@ -343,14 +350,14 @@ impl Worklist {
         if !self.ended_on.insert(ended) {
             return Ok(());
         }
+        let Some(tops) = &mut self.tops else { return Ok(()) };
         let (top, terminal, next) = ended;
-        let (lexer, tables) = (recognizer.lexer(), recognizer.parser().tables());
-        let tops = match self.tops.as_mut().filter(|_| !recognizer.ignored().contains(terminal)) {
-            Some(tops) => tops.after(tables, top, terminal),
-            None => [top].into(),
-        };
-        for &top in &*tops {
-            let begun = contexts.begin(lexer, next, contexts.of(top), |_| {})?;
+        for &top in &*tops.after(recognizer, top, terminal) {
+            let lexer = recognizer.lexer();
+            let begun = match recognizer.contexts() {
+                Some(contexts) => contexts.begin(lexer, next, contexts.of(top), |_| {})?,
+                None => next,
+            };
             let alike = lexer.bounded_equivalent(begun, self.horizon)?;
             self.add_lexeme((begun, top), alike, cost, token);
         }
