@@ -91,7 +91,10 @@ const CRATES: &[(&str, Layers)] = &[
             ("tables", &[]),
             ("stack_automaton", &["tables"]),
             ("states_below", &[]),
-            ("residuals", &["tables", "stack_automaton", "states_below", "mask_pool"]),
+            (
+                "residuals",
+                &["vocabulary", "tables", "stack_automaton", "states_below", "mask_pool"],
+            ),
             ("mask_pool", &["tables", "residuals"]),
             (
                 "automaton",

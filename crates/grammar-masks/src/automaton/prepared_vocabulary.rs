@@ -9,7 +9,9 @@ use palmette_grammar_regex::Askers;
 use palmette_grammar_regex::expressions::Horizon;
 
 use crate::residuals::Residuals;
-use crate::vocabulary::{LineBlanks, NameTokens, NumberedTokens, Spellings, VocabularyFingerprint};
+use crate::vocabulary::{
+    LineBlanks, NameTokens, NumberedTokens, Spellings, TakenByLines, VocabularyFingerprint,
+};
 use crate::{Grammar, TokenPattern};
 
 /// Residuals that grammars share take at most this much memory, but for what one more mask adds.
@@ -23,7 +25,7 @@ pub struct PreparedVocabulary {
     trie: VocabularyTrie,
     horizon: Horizon,
     names: OnceLock<NameTokens>,
-    line_blanks: OnceLock<[LineBlanks; 2]>,
+    line_blanks: OnceLock<[LineBlanks; 3]>,
     fingerprint: OnceLock<VocabularyFingerprint>,
     residuals: OnceLock<RwLock<Arc<Residuals>>>,
     asking: Askers,
@@ -88,11 +90,11 @@ impl PreparedVocabulary {
         self.names.get_or_init(|| NameTokens::new(&self.vocabulary, &self.trie))
     }
 
-    /// Runs of blanks that tell how deep lines are, found when they are first asked for; then
-    /// those where a carriage return with a line break is one.
-    pub(crate) fn line_blanks(&self) -> &[LineBlanks; 2] {
-        let make = |returns| LineBlanks::new(&self.vocabulary, returns);
-        self.line_blanks.get_or_init(|| [make(false), make(true)])
+    /// Runs of blanks that tell how deep lines are, by what lines' ends go on with; found when they
+    /// are first asked for.
+    pub(crate) fn line_blanks(&self) -> &[LineBlanks; 3] {
+        let make = |taken| LineBlanks::new(&self.vocabulary, taken);
+        self.line_blanks.get_or_init(|| TakenByLines::ALL.map(make))
     }
 
     /// Counts a mask that was found by walking the trie.

@@ -6,7 +6,7 @@
 
 use palmette_grammar_parser::blocks::{Blocks, Layer, Letter, Line, Marks};
 
-use super::line_ends::LineEndsBelow;
+use super::line_ends_below::LineEndsBelow;
 use super::relative_layers::RelativeLayers;
 use crate::tables::{IndexSet, table_bytes};
 

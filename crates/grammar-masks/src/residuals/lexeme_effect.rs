@@ -16,14 +16,14 @@ use palmette_grammar_parser::recognizer::Recognizer;
 use palmette_grammar_regex::ByteSet;
 
 use super::lexemes::LexemeId;
-use super::line_ends::{LineEndBytes, LineEndsBelow};
+use super::line_ends_below::{LineEndBytes, LineEndsBelow};
 use super::place::Place;
-use super::relative_layers::TakenByLines;
 use super::residual_id::ResidualId;
 use super::suffix_set::SuffixSetId;
 use super::suffix_trie::SuffixId;
 use crate::TerminalSet;
 use crate::tables::table_bytes;
+use crate::vocabulary::TakenByLines;
 
 /// Effect of what lexemes have in common at their front: blanks, and the first byte of the text
 /// then, if there is one.

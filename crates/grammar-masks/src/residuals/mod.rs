@@ -44,6 +44,7 @@ mod layer_states;
 mod lexeme_effect;
 mod lexemes;
 mod line_ends;
+mod line_ends_below;
 mod mask_failure;
 mod mask_reading;
 mod member_begin;

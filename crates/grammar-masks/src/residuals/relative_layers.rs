@@ -12,7 +12,7 @@ use palmette_grammar_parser::{LexerError, Lexing};
 use super::layer_states::{LayerId, LayerState, LayerStates};
 use crate::TerminalId;
 use crate::tables::table_bytes;
-use crate::vocabulary::LineBlanks;
+use crate::vocabulary::{LineBlanks, TakenByLines};
 
 /// Layer states of texts, as far as they were met, with those that stand for them.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl LayerStates {
         &mut self,
         of_text: LayerState,
         recognizer: &Recognizer,
-        blanks: &[LineBlanks; 2],
+        blanks: &[LineBlanks; 3],
     ) -> Result<LayerId, LexerError> {
         if let Some(&known) = self.relative.known.get(&of_text) {
             return Ok(known);
@@ -80,7 +80,7 @@ impl LayerStates {
 /// Bounds of what tokens do to blocks; `None` where a line's end may end before a blank.
 fn find_bounds(
     recognizer: &Recognizer,
-    blanks: &[LineBlanks; 2],
+    blanks: &[LineBlanks; 3],
 ) -> Result<Option<TokenBounds>, LexerError> {
     let Some(marks) = &recognizer.layer().indentation else { return Ok(None) };
     if recognizer.grammar().lexing() != Lexing::Longest {
@@ -89,7 +89,7 @@ fn find_bounds(
     let Some(taken) = taken_by_lines(recognizer.lexer(), marks.newline)? else {
         return Ok(None);
     };
-    let blanks = &blanks[usize::from(taken.carriage_returns)];
+    let blanks = &blanks[taken as usize];
     let most = |runs: &[_]| runs.iter().map(|run: &Blanks| run.width(marks)).max().unwrap_or(0);
     let depths = RelativeDepths {
         within: most(&blanks.after_break),
@@ -97,15 +97,6 @@ fn find_bounds(
         brackets: blanks.longest,
     };
     Ok(Some(TokenBounds { depths, taken }))
-}
-
-/// Bytes with which lines' ends go on after a line break, wherever they can end there.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TakenByLines {
-    /// True where further line breaks are among them.
-    pub(super) breaks: bool,
-    /// True where a carriage return with a line break is.
-    pub(super) carriage_returns: bool,
 }
 
 /// More states of a line's end are not followed.
@@ -123,7 +114,7 @@ fn taken_by_lines(lexer: &Lexer, newline: TerminalId) -> Result<Option<TakenByLi
     // True beside a state: it is among the blanks after a line break.
     let mut seen: HashSet<(LexerState, bool)> = HashSet::new();
     let mut work = vec![(lexer.start(), false)];
-    let mut taken = TakenByLines { breaks: true, carriage_returns: true };
+    let mut taken = TakenByLines::Returns;
     while let Some((state, counts)) = work.pop() {
         let by_blanks = [after(state, b' ')?, after(state, b'\t')?];
         let by_break = after(state, b'\n')?;
@@ -135,8 +126,11 @@ fn taken_by_lines(lexer: &Lexer, newline: TerminalId) -> Result<Option<TakenByLi
             }
             let returned = after(state, b'\r')?;
             let by_return = returned.map(|returned| after(returned, b'\n')).transpose()?;
-            taken.breaks &= by_break.is_some();
-            taken.carriage_returns &= by_return.flatten().is_some();
+            taken = taken.min(match (by_break, by_return.flatten()) {
+                (None, _) => TakenByLines::Blanks,
+                (Some(_), None) => TakenByLines::Breaks,
+                (Some(_), Some(_)) => TakenByLines::Returns,
+            });
         }
         let by_blanks = by_blanks.into_iter().flatten().map(|next| (next, counts));
         let by_break = by_break.map(|next| (next, true));

@@ -8,6 +8,29 @@ use std::collections::BTreeSet;
 use palmette_core::Vocabulary;
 use palmette_grammar_parser::blocks::Blanks;
 
+/// Bytes with which lines' ends go on after a line break, wherever they can end there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TakenByLines {
+    /// Blanks alone.
+    #[default]
+    Blanks,
+    /// Further line breaks too.
+    Breaks,
+    /// Carriage returns with a line break too.
+    Returns,
+}
+
+impl TakenByLines {
+    /// Policies in their order.
+    pub(crate) const ALL: [Self; 3] = [Self::Blanks, Self::Breaks, Self::Returns];
+
+    /// True when all lines' ends go on with what comes next.
+    fn goes_on(self, next: &[u8]) -> bool {
+        self >= Self::Breaks && next.starts_with(b"\n")
+            || self >= Self::Returns && next.starts_with(b"\r\n")
+    }
+}
+
 /// Runs of blanks before another byte, in all tokens.
 #[derive(Debug)]
 pub(crate) struct LineBlanks {
@@ -20,27 +43,27 @@ pub(crate) struct LineBlanks {
 }
 
 impl LineBlanks {
-    /// Runs in the tokens of a vocabulary; where a carriage return with a line break is one, no run
-    /// ends before it.
-    pub(crate) fn new(vocabulary: &Vocabulary, carriage_returns: bool) -> Self {
+    /// Runs in the tokens of a vocabulary, but for those before bytes with which lines' ends go on.
+    pub(crate) fn new(vocabulary: &Vocabulary, taken: TakenByLines) -> Self {
         let (mut after_break, mut at_front) = (BTreeSet::new(), BTreeSet::new());
         let mut longest = 0;
         for (_, text) in vocabulary.texts() {
             longest = longest.max(text.len());
             let mut run = Some((&mut at_front, Blanks::default()));
             for (at, &byte) in text.iter().enumerate() {
-                if carriage_returns && text[at..].starts_with(b"\r\n") {
-                    run = None;
-                }
                 match (byte, &mut run) {
-                    (b'\n', _) => run = Some((&mut after_break, Blanks::default())),
                     (b' ', Some((_, blanks))) => blanks.spaces += 1,
                     (b'\t', Some((_, blanks))) => blanks.tabs += 1,
                     (_, begun) => {
-                        if let Some((found, blanks)) = begun.take() {
+                        let ended = begun.take();
+                        if let Some((found, blanks)) = ended.filter(|_| !taken.goes_on(&text[at..]))
+                        {
                             found.insert(blanks);
                         }
                     }
+                }
+                if byte == b'\n' {
+                    run = Some((&mut after_break, Blanks::default()));
                 }
             }
         }

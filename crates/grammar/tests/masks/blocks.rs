@@ -21,8 +21,11 @@ fn newline() -> impl Strategy<Value = Regex> {
     let blanks = || class(" \t").repeat(0, None);
     let line = move || Regex::concat([Regex::literal("\n"), blanks()]);
     let comment = || Regex::concat([Regex::literal("#"), class("a #(").repeat(0, None)]);
+    let returned = || Regex::concat([Regex::literal("\r").repeat(0, Some(1)), line()]);
     prop::sample::select(vec![
         line().repeat(1, None),
+        returned().repeat(1, None),
+        Regex::alternate([returned(), comment()]).repeat(1, None),
         line(),
         Regex::literal("\n"),
         Regex::alternate([line(), comment()]).repeat(1, None),
@@ -108,9 +111,13 @@ fn grammar() -> impl Strategy<Value = Grammar> {
 }
 
 fn tokens() -> impl Strategy<Value = Vec<String>> {
-    let letter =
-        prop::sample::select(vec!["\n", "\n", " ", " ", "\t", "a", "a", ":", "(", ")", "#"]);
-    let token = prop::collection::vec(letter, 1..7).prop_map(|letters| letters.concat());
+    let letter = prop::sample::select(vec![
+        "\n", "\n", " ", " ", "\t", "\r\n", "a", "a", ":", "(", ")", "#",
+    ]);
+    // Tokens of few letters tell few depths apart.
+    let len = prop_oneof![1..3_usize, 1..7_usize];
+    let token = len.prop_flat_map(move |len| prop::collection::vec(letter.clone(), len));
+    let token = token.prop_map(|letters| letters.concat());
     let singles = ["\n", " ", "a", ":", "(", ")", "\n ", "\n  ", ":\n  a"].map(String::from);
     prop::collection::vec(token, 1..40).prop_map(move |mut tokens| {
         tokens.extend(singles.clone());
@@ -119,13 +126,13 @@ fn tokens() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn masks_are_those_of_the_definition(
         grammar in grammar(),
         tokens in tokens(),
-        choices in prop::collection::vec(any::<prop::sample::Index>(), 12),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 24),
     ) {
         let limits = RecognizerLimits::default();
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());

@@ -92,7 +92,7 @@ fn a_completion_stops_before_it_pushes_out_what_it_found() {
         if whole.visited < 20 {
             continue;
         }
-        let tight = constraint.clone().with_mask_bytes(6_000);
+        let tight = constraint.clone().with_mask_bytes(12_000);
         let stopped = tight.precompute(&limits, &never).unwrap();
         assert_eq!(stopped.stopped, Some(PrecomputeStop::Bytes), "{stopped:?} of {whole:?}");
         assert!(stopped.visited > 0 && stopped.open > 0, "{stopped:?}");

@@ -45,7 +45,7 @@ pub struct Precompute<'a> {
 
 /// Nodes of stacks that are made after a visit: each takes little where it is asked for.
 const AFTER_A_VISIT: usize = 4;
-/// Where lexemes are met once for each state on top, of which there are tens of thousands.
+/// Fewer where each lexeme is met once for each state on top: there are tens of thousands.
 const AFTER_A_TOP: usize = 1;
 const AT_THE_END: usize = 16;
 
