@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::text::{check_lamp, format, named_events, writing};
+use crate::text::{check_lamp, format, named_events, schema, writing};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_are_chats_in_other_words() {
