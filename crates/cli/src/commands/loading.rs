@@ -244,8 +244,8 @@ pub(crate) struct FieldArgs {
     /// query of its own keeps that
     #[arg(long, value_name = "TEXT", help_heading = "Prompts")]
     pub(crate) query: Option<String>,
-    /// Fields of the user as a JSON object, where the model's prompts have places for them; a row of
-    /// histories keeps those of its own, and has the others from here
+    /// Fields of the user as a JSON object, where the model's prompts have places for them; a row
+    /// of histories keeps those of its own, and has the others from here
     #[arg(long, value_name = "JSON", help_heading = "Prompts")]
     pub(crate) user: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Ledger of the calls in a conversation: each has an id of its own, and one result at most.
+//! Ledger of a conversation's calls: each has its own id and one result at most.
 
 use std::collections::HashMap;
 

@@ -166,8 +166,8 @@ impl ToolCallReader {
     /// Text that was held back: there is no more text.
     ///
     /// A beginning of a mark is words as long as words may end so, and none once a special token of
-    /// the mark is there: what a cut leaves of a call is told as a call where its name is known, and
-    /// else not at all.
+    /// the mark is there: what a cut leaves of a call is told as a call where its name is known,
+    /// and else not at all.
     pub fn finish(mut self) -> Vec<Piece> {
         self.is_over = true;
         let mut pieces = self.push("");
