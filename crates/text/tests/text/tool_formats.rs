@@ -478,7 +478,7 @@ fn check_ends(
         let is_of = |mark: &&str| mark.starts_with(rest) && rest.len() < mark.len();
         !rest.contains(['>', ']'])
             && rest != format.trigger
-            && (rest.is_empty() || marks.iter().any(|mark| is_of(&mark)))
+            && (rest.is_empty() || marks.iter().any(is_of))
     };
     let is_cut_of = |shown: &str, all: &str| {
         let common = shown.bytes().zip(all.bytes()).take_while(|(one, other)| one == other).count();
