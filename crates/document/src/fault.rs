@@ -53,6 +53,16 @@ impl Faults {
     }
 }
 
+impl Faults {
+    /// The faults with a surface's own names for members in their sentences, as
+    /// [`respelled`] has them.
+    #[must_use]
+    pub fn respelled(self, names: &[(&str, &str)]) -> Self {
+        let one = |fault: Fault| Fault { detail: respelled(&fault.detail, names), ..fault };
+        Self(self.0.into_iter().map(one).collect())
+    }
+}
+
 impl From<Fault> for Faults {
     fn from(fault: Fault) -> Self {
         Self(vec![fault])
@@ -77,6 +87,35 @@ impl fmt::Display for Faults {
 }
 
 impl std::error::Error for Faults {}
+
+/// A sentence about members in which each that `names` has stands by its other name: what a
+/// document calls `max_tokens` is an option, or another interface's member, to who wrote it.
+///
+/// Whole words count, and none between double quotes, where values stand.
+pub fn respelled(sentence: &str, names: &[(&str, &str)]) -> String {
+    let is_in_word = |c: char| c.is_alphanumeric() || "_-.\\".contains(c);
+    let mut named = String::with_capacity(sentence.len());
+    for (number, part) in sentence.split('"').enumerate() {
+        if number > 0 {
+            named.push('"');
+        }
+        let mut rest = if number % 2 == 0 { part } else { "" };
+        if rest.is_empty() {
+            named.push_str(part);
+        }
+        while let Some(first) = rest.chars().next() {
+            let end = match is_in_word(first) {
+                true => rest.find(|c| !is_in_word(c)).unwrap_or(rest.len()),
+                false => rest.find(is_in_word).unwrap_or(rest.len()),
+            };
+            let (word, after) = rest.split_at(end);
+            let known = names.iter().find(|(name, _)| *name == word);
+            named.push_str(known.map_or(word, |(_, other)| other));
+            rest = after;
+        }
+    }
+    named
+}
 
 /// A JSON pointer as people name places: `/messages/0/content` is `messages[0].content`.
 pub fn place(pointer: &str) -> String {
@@ -109,6 +148,25 @@ mod tests {
         ] {
             assert_eq!(place(pointer), named);
         }
+    }
+
+    #[test]
+    fn members_have_the_names_of_who_wrote_them() {
+        let names = [("max_tokens", "--max-tokens"), ("n", "-n")];
+        for (sentence, named) in [
+            ("max_tokens is 0; it must be at least 1", "--max-tokens is 0; it must be at least 1"),
+            ("n is 3, more than the 2 of max_tokens", "-n is 3, more than the 2 of --max-tokens"),
+            (
+                "no max_tokens_at, n_max or x.n (n: \"n\")",
+                "no max_tokens_at, n_max or x.n (-n: \"n\")",
+            ),
+            ("max_tokens", "--max-tokens"),
+            ("", ""),
+        ] {
+            assert_eq!(respelled(sentence, &names), named);
+        }
+        let faults = Faults::from(Fault::new("/n", "n is 0")).respelled(&names);
+        assert_eq!(faults, Fault::new("/n", "-n is 0").into());
     }
 
     #[test]

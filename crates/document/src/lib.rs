@@ -13,7 +13,7 @@ mod members;
 mod raw;
 mod read;
 
-pub use fault::{Fault, Faults, place};
+pub use fault::{Fault, Faults, place, respelled};
 pub use json::{Text, Wrong};
 pub use members::{Members, member_names};
 pub use raw::RawJson;

@@ -53,7 +53,8 @@ pub fn read_from<'de, T: Deserialize<'de>>(
     })
 }
 
-fn pointer(path: &serde_path_to_error::Path) -> String {
+/// The JSON pointer of a path.
+pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter()
         .map(|segment| match segment {
             Segment::Seq { index } => format!("/{index}"),

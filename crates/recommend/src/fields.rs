@@ -67,3 +67,22 @@ fn add_texts<'v>(name: &str, value: &'v Value, texts: &mut Vec<(String, &'v str)
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_of_a_row_go_before_those_of_all() {
+        let fields = |query: Option<&str>, user: Value| PromptFields {
+            query: query.map(str::to_owned),
+            user: user.as_object().cloned().unwrap_or_default(),
+        };
+        let of_all = fields(Some("boots"), json!({"age": 31, "city": "Oslo"}));
+        let row = fields(Some("tents"), json!({"age": 7}));
+        assert_eq!(row.or(&of_all), fields(Some("tents"), json!({"age": 7, "city": "Oslo"})));
+        assert_eq!(PromptFields::default().or(&of_all), of_all);
+    }
+}

@@ -31,6 +31,12 @@ pub(crate) enum OpenErrorKind {
     Vocabulary(#[from] VocabularyLoadError),
     #[error(transparent)]
     Tokenize(#[from] TokenizeError),
+    #[error(
+        "{path}: no model of text, which has its tokenizer beside config.json: tokenizer.json, tekken.json or tokenizer.model; put it there, \
+         or give the folder of another model",
+        path = .0.display()
+    )]
+    BareFolder(PathBuf),
     #[error("{path}: {reason}", path = .path.display())]
     File { path: PathBuf, reason: String },
     #[error(

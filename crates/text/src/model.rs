@@ -96,7 +96,11 @@ impl TextModel {
         let path: PathBuf = if dir.is_absolute() { dir.into() } else { Path::new(".").join(dir) };
         // What is read fast goes first, so that its errors come at once.
         let files = TokenizerFiles::read(&path)?;
-        let loaded = load_with(&path.to_string_lossy(), &options.vocabulary)?;
+        let loaded = load_with(&path.to_string_lossy(), &options.vocabulary);
+        let loaded = loaded.map_err(|error| match error.is_of_bare_folder() {
+            true => OpenErrorKind::BareFolder(dir.to_owned()),
+            false => error.into(),
+        })?;
         // A build that cuts no text says so before it reads weights.
         if let Some(Err(error @ TokenizeError::LeftOut { .. })) =
             loaded.tokenizer.as_ref().map(|tokenizer| tokenizer.encode("a"))

@@ -19,6 +19,11 @@ impl VocabularyLoadError {
         Self { source_name: source_name.to_owned(), kind }
     }
 
+    /// True when it is a folder that has none of the files of tokenizers.
+    pub fn is_of_bare_folder(&self) -> bool {
+        matches!(self.kind, Kind::BareFolder)
+    }
+
     /// True when the name is no encoding's and no file has it.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind, Kind::NotFound { .. } | Kind::NoTokenizer)
@@ -27,6 +32,10 @@ impl VocabularyLoadError {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {
+    #[error(
+        "a folder without tokenizer.json, tekken.json and tokenizer.model; name the file in it that holds the vocabulary"
+    )]
+    BareFolder,
     #[error("no such file, and no encoding of that name; there are {encodings}")]
     NotFound { encodings: String },
     #[error("this build carries no encodings; build with `--features encodings`, or name a file")]

@@ -126,12 +126,7 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
     if path.is_dir() {
         let inside =
             ["tokenizer.json", "tekken.json", "tokenizer.model"].map(|file| path.join(file));
-        return inside.into_iter().find(|file| file.exists()).ok_or_else(|| {
-            crate::error::invalid(
-                "a folder without tokenizer.json, tekken.json and tokenizer.model; name the file in it that holds the \
-                 vocabulary",
-            )
-        });
+        return inside.into_iter().find(|file| file.exists()).ok_or(Kind::BareFolder);
     }
     if !path.exists() {
         let encodings = encodings::names().collect::<Vec<_>>().join(", ");

@@ -23,7 +23,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-import pydantic
+try:
+    import pydantic
+except ImportError:
+    sys.exit("clients.py: there is no pydantic, of which every schema here is a model; pip install pydantic")
 
 RUNS = 20  # answers of plain models; `--runs` says otherwise
 QUESTION = "Invent a person and tell me name and age."

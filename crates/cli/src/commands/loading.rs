@@ -240,10 +240,12 @@ pub(crate) fn named_items(text: &str) -> anyhow::Result<Vec<NamedItem>> {
 /// Fields of a request for the places that a model's prompts have for them.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FieldArgs {
-    /// Query of the user, where the model's prompts have a place for it
+    /// Query of the user, where the model's prompts have a place for it; a row of histories with a
+    /// query of its own keeps that
     #[arg(long, value_name = "TEXT", help_heading = "Prompts")]
     pub(crate) query: Option<String>,
-    /// Fields of the user as a JSON object, where the model's prompts have places for them
+    /// Fields of the user as a JSON object, where the model's prompts have places for them; a row
+    /// of histories keeps those of its own, and has the others from here
     #[arg(long, value_name = "JSON", help_heading = "Prompts")]
     pub(crate) user: Option<String>,
 }

@@ -397,12 +397,20 @@ fn bad_options_are_refused_with_their_rule() {
         (&["--max-tokens", "0"][..], "--max-tokens is 0"),
         (&["--max-tokens", "128"], "ask for at most 127"),
         (&["--stop", ""], "--stop is empty"),
-        (&["--temperature", "-1"], "temperature is -1"),
-        (&["--top-p", "2"], "top_p is 2"),
-        (&["-n", "0"], "n is 0"),
-        (&["--logit-bias", "5000=1"], "logit_bias names token 5000"),
+        (&["--temperature", "-1"], "--temperature is -1"),
+        (&["--temperature", "1e39"], "'1e39' for '--temperature <T>': it is from -3.4e38"),
+        (&["--top-p", "2"], "--top-p is 2"),
+        (&["-n", "0"], "-n is 0"),
+        (&["--logit-bias", "5000=1"], "--logit-bias names token 5000"),
         (&["--logit-bias", "x"], "ID=F"),
-        (&["--min-tokens", "9", "--max-tokens", "3"], "min_tokens is 9"),
+        (
+            &["--min-tokens", "9", "--max-tokens", "3"],
+            "--min-tokens is 9, more than the 3 of --max-tokens",
+        ),
+        (&["--beams", "100"], "--beams is 100, the beams of a search"),
+        (&["--beams", "2", "-n", "3"], "--beams is 2, and -n is 3"),
+        (&["--beams", "2", "--length-penalty", "-11"], "--length-penalty is -11; it must be from"),
+        (&["--beams", "2", "--length-penalty", "-1e308"], "'-1e308' for '--length-penalty <P>'"),
         (&["--schema", &schema], "bad.json"),
         (&["--schema", "nowhere.json"], "nowhere.json"),
         (&["--regex", "[a"], "--regex"),
@@ -410,11 +418,27 @@ fn bad_options_are_refused_with_their_rule() {
     ] {
         model.refused(&[&["--prompt", "a"], more].concat(), &[words]);
     }
+    // Members of a document have its names.
+    let document = json!({"prompt": "a", "use_beam_search": true, "best_of": 100, "max_tokens": 0});
+    let document = model.file("best.json", &document.to_string());
+    model.refused(&["--chat", &document], &["best_of is 100", "max_tokens is 0"]);
+    let twice = model.file(
+        "twice.json",
+        r#"[{"name": "f", "parameters": {"type": "object", "type": "object"}}]"#,
+    );
+    let asked = ["--ask", "a", "--tool-format", "hermes", "--tools", &twice];
+    model.refused(
+        &asked,
+        &["twice.json", "has the key \"type\" twice, in [0].parameters; give it once"],
+    );
     model.refused(&["--prompt", &long], &["the prompt has 200 tokens and the model reads 128"]);
     model.refused(&["--prompt", ""], &["the prompt is empty"]);
     model.refused(&["--prompt", "ü"], &["no token"]);
     model.refused(&[], &["--prompt"]);
     check_refused(&["generate", "--model", "nowhere", "--prompt", "a"], &["nowhere: not a folder"]);
+    fs::remove_file(model.0.path().join("tokenizer.json")).unwrap();
+    model.refused(&["--prompt", "a"], &["no model of text", "give the folder of another model"]);
+    let model = Model::new();
     let error = palmette(&model.args(&["--prompt", "", "--json"]));
     let error: Value = serde_json::from_slice(&error.stdout).unwrap();
     assert!(error["error"].as_str().unwrap().contains("empty"), "{error}");
@@ -508,7 +532,7 @@ fn the_best_texts_of_a_search_come_in_their_order() {
     assert_eq!(shown, expected);
 
     for (more, words) in [
-        (&["--temperature", "0.5"][..], "temperature is 0.5"),
+        (&["--temperature", "0.5"][..], "--temperature is 0.5"),
         (&["--stop", "x"], "stop_token_ids"),
         (&["--beams", "3"], "as many beams as"),
         (&["--finish", "gentle"], "promised and cut"),

@@ -256,7 +256,10 @@ fn flags_that_cannot_be_served_are_refused() {
         &["--text-draft-model", "smol=nowhere"],
         &["--text-draft-model smol=nowhere", "nowhere: not a folder"],
     );
-    texts(&[&draft[..], &["--text-draft-tokens", "0"]].concat(), &["smol: ", "draft_tokens is 0"]);
+    texts(
+        &[&draft[..], &["--text-draft-tokens", "0"]].concat(),
+        &["--text-draft-tokens is 0", "the draft model of smol", "leave --text-draft-model out"],
+    );
     // A model of recommendations is none of texts.
     let of_items = format!("smol={model}");
     texts(&["--text-draft-model", &of_items], &[&format!("--text-draft-model {of_items}")]);

@@ -10,7 +10,7 @@ mod wrong;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use palmette_catalog_filter::{parse_unique, whole};
+use palmette_catalog_filter::{UniqueValue, whole};
 use serde::de::value::StringDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
@@ -21,6 +21,8 @@ use serde_json::value::RawValue;
 pub use wrong::Wrong;
 pub(crate) use wrong::listed;
 use wrong::one_of;
+
+use crate::read::pointer;
 
 /// Name by which `RawValue` asks for a value's text.
 const RAW: &str = "$serde_json::private::RawValue";
@@ -107,7 +109,12 @@ impl<'de> Deserializer<'de> for Text<'de> {
     /// A free value: whoever reads it would not see that one of two members of a name is lost.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
         if self.begins_with('{') || self.begins_with('[') {
-            parse_unique(self.0).map_err(|error| Wrong::reworded(&error.to_string()))?;
+            let json = &mut serde_json::Deserializer::from_str(self.0);
+            let read = serde_path_to_error::deserialize::<_, UniqueValue>(json);
+            read.map_err(|error| {
+                let inner = pointer(error.path());
+                Wrong::reworded(&error.into_inner().to_string()).or_key_twice(&inner)
+            })?;
         }
         self.plainly(|json| json.deserialize_any(visitor))
     }
@@ -120,8 +127,13 @@ impl<'de> Deserializer<'de> for Text<'de> {
         }
     }
 
+    /// A number of single precision: one beyond it would be told as infinite, which nobody wrote.
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-        self.deserialize_f64(visitor)
+        let is_within = |number: f64| number.abs() <= f64::from(f32::MAX);
+        match self.0.parse().ok().filter(|number: &f64| number.is_finite() && !is_within(*number)) {
+            Some(_) => Err(self.wrong("a number from -3.4e38 to 3.4e38")),
+            None => self.deserialize_f64(visitor),
+        }
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -490,6 +502,10 @@ mod tests {
             (r#"{"count": 1e300}"#, "x is 1e300; it must be a whole number, 0 or more"),
             (r#"{"count": 1, "share": "a"}"#, "x is \"a\"; it must be a number"),
             (r#"{"count": 1, "share": 1e999}"#, "x is 1e999; it must be a number"),
+            (
+                r#"{"count": 1, "share": -1e308}"#,
+                "x is -1e308; it must be a number from -3.4e38 to 3.4e38",
+            ),
             (r#"{"count": 1, "flag": 1}"#, "x is 1; it must be true or false"),
             (r#"{"count": 1, "free": []}"#, "x is []; it must be an object"),
             (r#"{"count": 1, "inner": {"many": {}}}"#, "x is {}; it must be a list"),
@@ -521,7 +537,14 @@ mod tests {
                 r#"{"count": 1, "free": {"a": 1, "a": 2}}"#,
                 "the member \"a\" stands twice; give it once",
             ),
-            (r#"{"count": 1, "free": {"a": [{"b": 1, "b": 1}]}}"#, "the key \"b\" appears twice"),
+            (
+                r#"{"count": 1, "free": {"a": [{"b": 1, "b": 1}]}}"#,
+                "x has the key \"b\" twice, in [0]; give it once",
+            ),
+            (
+                r#"{"count": 1, "free": {"a": {"b": 1, "b": 1}}}"#,
+                "x has the key \"b\" twice; give it once",
+            ),
             (r#"{"count": 1, "count": 2}"#, "the member \"count\" stands twice; give it once"),
         ] {
             assert_eq!(read(text).unwrap_err().of("x"), wanted, "{text}");

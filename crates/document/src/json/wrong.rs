@@ -23,6 +23,25 @@ impl Wrong {
         Self::Sentence(format!("the member {name:?} stands twice; give it once"))
     }
 
+    /// This, or where it is of a free object's key that stands twice the rule of the value that the
+    /// object is in, at `inner`.
+    pub(super) fn or_key_twice(self, inner: &str) -> Self {
+        let key = match &self {
+            Self::Sentence(rule) => {
+                rule.strip_prefix("the key ").and_then(|rule| rule.strip_suffix(" appears twice"))
+            }
+            Self::OfValue(_) => None,
+        };
+        match (key, inner) {
+            (None, _) => self,
+            (Some(key), "") => Self::OfValue(format!("has the key {key} twice; give it once")),
+            (Some(key), inner) => {
+                let inner = crate::fault::place(inner);
+                Self::OfValue(format!("has the key {key} twice, in {inner}; give it once"))
+            }
+        }
+    }
+
     /// The rule as a sentence about the value at a place.
     pub fn of(self, place: &str) -> String {
         match self {

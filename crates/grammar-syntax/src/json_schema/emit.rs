@@ -12,13 +12,14 @@ use super::{
     error::Kind,
     framing::Framing,
     goals::GoalId,
-    json_text::{Spelling, bare_names},
+    json_text::Spelling,
     listed_sets::ListedLimits,
     number_lengths::{has_few_remainders, room},
     number_text,
     numbers::{self, NumberSet},
     objects::ObjectSet,
     options::Digits,
+    parameter_names::NamePlace,
     sharing,
     strings::StringSet,
 };
@@ -424,16 +425,22 @@ impl Emitter<'_, '_> {
     }
 
     /// A member's name and the colon.
+    ///
+    /// # Errors
+    /// When one that the schema lists cannot be written where names have no quotes.
     pub(super) fn name(&mut self, names: &StringSet, scope: Option<InScope>) -> Result<Symbol> {
         if let Some(frame) = self.frame {
             return self.parameter_name(names, frame);
         }
         let spelled = match self.spelling.notation().bare_names {
             false => self.spelling.quoted(&names.regex()),
-            true => match bare_names(names) {
-                None => return Ok(self.nothing()),
-                Some(spelled) => spelled,
-            },
+            true => {
+                self.check_names(names, NamePlace::Bare)?;
+                match NamePlace::Bare.bare_names(names) {
+                    None => return Ok(self.nothing()),
+                    Some(spelled) => spelled,
+                }
+            }
         };
         let regex = self.spelling.name(spelled);
         let name = match names {

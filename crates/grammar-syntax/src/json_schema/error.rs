@@ -62,6 +62,11 @@ pub(super) enum Kind {
     Empty(String),
     #[error("arguments of a call are an object, and no object is valid for this schema")]
     NoObject,
+    #[error(
+        "{name:?} cannot be written as the name of a parameter: {rule}; rename it, or write calls in a format \
+         whose arguments are JSON"
+    )]
+    ParameterName { name: String, rule: &'static str },
     #[error("this is {what}, no schema; the schema is inside it, at {schema:?}: give that alone")]
     Wrapped { what: &'static str, schema: String },
     #[error(transparent)]
@@ -120,6 +125,7 @@ impl JsonSchemaError {
             | Kind::Limit { .. }
             | Kind::Empty(_)
             | Kind::NoObject
+            | Kind::ParameterName { .. }
             | Kind::Wrapped { .. }
             | Kind::Interrupted(_) => None,
         }
@@ -139,6 +145,14 @@ impl JsonSchemaError {
     pub fn limit(&self) -> Option<&'static str> {
         match self.0.kind {
             Kind::Limit { limit, .. } => Some(limit),
+            _ => None,
+        }
+    }
+
+    /// The name of a parameter that cannot be written in the style of a call's arguments.
+    pub(crate) fn unwritable_parameter(&self) -> Option<&str> {
+        match &self.0.kind {
+            Kind::ParameterName { name, .. } => Some(name),
             _ => None,
         }
     }

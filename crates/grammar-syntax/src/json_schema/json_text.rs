@@ -9,7 +9,6 @@ use super::argument_styles::{JSON, ValueNotation};
 use super::enumeration::enumeration;
 use super::framing::Framing;
 use super::options::{Escapes, Whitespace};
-use super::strings::StringSet;
 use crate::free_text::without;
 use crate::{CharClass, Regex};
 
@@ -296,31 +295,6 @@ static LAYOUT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::concat([line_break, blanks(Whitespace::MAX_INDENTATION)]),
     ])
 });
-
-/// The names that may stand without quotes; `None` where there are none.
-pub(super) fn bare_names(names: &StringSet) -> Option<Regex> {
-    match names {
-        StringSet::All { .. } => {
-            let bare = Regex::Class(CharClass::any().difference(&no_bare_name()));
-            Some(Regex::and([names.regex(), bare.repeat(1, None)]))
-        }
-        StringSet::OneOf(listed) => {
-            let outside = no_bare_name();
-            let is_bare = |name: &&Arc<str>| {
-                !name.is_empty() && !name.chars().any(|character| outside.contains(character))
-            };
-            let bare: Vec<_> = listed.iter().filter(is_bare).collect();
-            let texts = || Regex::alternate(bare.iter().map(|name| Regex::literal(name)));
-            (!bare.is_empty()).then(texts)
-        }
-    }
-}
-
-/// Characters that marks and punctuation are made of.
-fn no_bare_name() -> CharClass {
-    let marks = "<>\"'=/｜:,()[]{}\\".chars().map(|mark| (mark, mark));
-    CharClass::new(marks.chain([('\0', ' '), ('\u{7f}', '\u{a0}')]))
-}
 
 /// True when texts may hold any characters.
 fn is_free(texts: &Regex) -> bool {

@@ -72,6 +72,7 @@ mod numbers;
 mod object_plan;
 mod objects;
 mod options;
+mod parameter_names;
 mod parameter_styles;
 mod parameters;
 pub(super) mod quoted;
@@ -96,6 +97,7 @@ pub use options::{
     Digits, Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder,
     Whitespace,
 };
+pub(super) use parameter_names::is_python_word;
 pub use parameter_styles::{ITEM, PARAMETER_STYLES, ParameterStyle};
 pub use separators::{SeparatorError, Separators};
 

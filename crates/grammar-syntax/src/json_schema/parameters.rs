@@ -14,6 +14,7 @@
 //! other values is none: `null`, numbers, what begins as a list or an object does.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{
     argument_styles::{ArgumentStyle, Frame},
@@ -22,11 +23,12 @@ use super::{
     emit::Emitter,
     error::Kind,
     goals::GoalId,
-    json_text::{bare_names, some_blanks},
+    json_text::some_blanks,
     number_text::{any_integer, any_number},
     numbers::{NumberSet, Property},
     object_plan::Plan,
     options::PropertyOrder,
+    parameter_names::NamePlace,
     parameter_styles::{ITEM, ParameterStyle},
     strings::StringSet,
 };
@@ -98,22 +100,24 @@ impl Emitter<'_, '_> {
     }
 
     /// The mark before a parameter's name, and the name; of a keyword its name and the mark after.
+    ///
+    /// # Errors
+    /// When one that the schema lists cannot be written.
     pub(super) fn parameter_name(&mut self, names: &StringSet, frame: Frame) -> Result<Symbol> {
+        let place = frame.style.map_or(NamePlace::Keyword, NamePlace::Marks);
+        self.check_names(names, place)?;
         let Some(style) = frame.style else {
-            let Some(name) = bare_names(names) else { return Ok(self.nothing()) };
+            let Some(name) = place.bare_names(names) else { return Ok(self.nothing()) };
             let regex = Regex::concat([name, Regex::literal("=")]);
             return self.pattern("name=", regex, None);
         };
-        let after = [style.before_text, style.before_json];
-        let is_plain = |name: &str| !after.iter().any(|mark| name.contains(mark));
         let regex = match names {
-            StringSet::OneOf(listed) if style.escapes_names => {
+            StringSet::OneOf(listed) => {
                 let written = listed.iter().map(|name| style.written_name(name));
                 Regex::alternate(written.map(|name| Regex::literal(&name)))
             }
-            StringSet::OneOf(listed) if listed.iter().all(|name| is_plain(name)) => names.regex(),
             // A name that could be taken for a mark is none, nor for one with an escape.
-            _ => match bare_names(names) {
+            StringSet::All { .. } => match place.bare_names(names) {
                 None => return Ok(self.nothing()),
                 Some(regex) if style.escapes_names => {
                     let escapes = [Regex::anything(), Regex::literal("&"), Regex::anything()];
@@ -128,6 +132,16 @@ impl Emitter<'_, '_> {
         let head = self.part("name");
         self.rule(head, body)?;
         Ok(Symbol::Nonterminal(head))
+    }
+
+    /// Refuses names that a schema lists and that cannot be written at a place.
+    pub(super) fn check_names(&self, names: &StringSet, place: NamePlace) -> Result<()> {
+        let StringSet::OneOf(listed) = names else { return Ok(()) };
+        let broken = |name: &Arc<str>| Some((name.clone(), place.broken_rule(name)?));
+        let Some((name, rule)) = listed.iter().find_map(broken) else { return Ok(()) };
+        let source = &self.compiler.source;
+        let at = source.declaring(&name).unwrap_or_else(|| self.compiler.place());
+        Err(source.error(at, Kind::ParameterName { name: name.to_string(), rule }))
     }
 
     /// Rules of a member, by its name where the mark after the value repeats it; false where it

@@ -172,6 +172,27 @@ impl Source {
         })
     }
 
+    /// The first place at which a schema declares a member of this name: in `properties`, or else
+    /// in `required`.
+    pub(super) fn declaring(&self, name: &str) -> Option<JsonId> {
+        let under = |id: JsonId, keyword: &str| match &self.values[id.0 as usize].parent {
+            Some((_, Step::Name(step))) => **step == *keyword,
+            _ => false,
+        };
+        let of = |keyword: &'static str| {
+            self.values.iter().zip(0..).find_map(|(value, at)| {
+                let (parent, step) = value.parent.as_ref()?;
+                let is_name = match (step, &value.json) {
+                    (Step::Name(step), _) => **step == *name,
+                    (Step::Index(_), Json::String(text)) => **text == *name,
+                    _ => false,
+                };
+                (is_name && under(*parent, keyword)).then_some(JsonId(at))
+            })
+        };
+        of("properties").or_else(|| of("required"))
+    }
+
     /// The value to which the JSON pointer `pointer` leads from `from`.
     pub(crate) fn follow(&self, from: JsonId, pointer: &str) -> Option<JsonId> {
         if pointer.is_empty() {

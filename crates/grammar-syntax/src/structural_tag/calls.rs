@@ -1,7 +1,7 @@
 //! Calls of tools as formats: the texts around them, and what stands in them.
 
 use super::format::{
-    Delimiter, EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered,
+    Caller, Delimiter, EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered,
 };
 use super::members::Members;
 use super::tool::{Input, Tool};
@@ -144,7 +144,8 @@ impl Calls<'_> {
         let framing = Framing { objects: true, style, ..self.layout.framing };
         let schema = |at, text: Option<&str>| {
             let text = text.map(str::to_owned);
-            Part::new(at, Format::Schema(Schema { text, framing, ..self.layout.clone() }))
+            let caller = Some(Caller { tool: tool.name.as_str().into(), format: self.format.name });
+            Part::new(at, Format::Schema(Schema { text, framing, caller, ..self.layout.clone() }))
         };
         match tool.input {
             Input::Nothing => schema(tool.at, Some(NOTHING)),
@@ -168,7 +169,7 @@ impl Calls<'_> {
                     format!("{}input{}{}", style.begin, style.before_text, style.before_value);
                 let pad = style.padding;
                 let begin = format!("{}{begin}{pad}", style.before);
-                (begin, false, format!("{pad}{}", style.end))
+                (begin, false, format!("{pad}{}", style.end_of("input")))
             }
             ArgumentStyle::Notated(notation) => {
                 let quote = notation.quote;

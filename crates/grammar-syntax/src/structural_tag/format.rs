@@ -54,6 +54,8 @@ pub(super) struct Schema {
     /// Text of the schema; `None` where the part's place is the schema itself.
     pub(super) text: Option<String>,
     pub(super) framing: Framing,
+    /// The tool whose arguments its values are.
+    pub(super) caller: Option<Caller>,
     /// Order of members, where the document asks for one.
     pub(super) order: Option<PropertyOrder>,
     /// Schemas that it refers to, by URI.
@@ -62,6 +64,13 @@ pub(super) struct Schema {
     pub(super) is_compact: bool,
     /// True when the document asks for no members beside the declared ones.
     pub(super) is_closed: bool,
+}
+
+/// A tool by its name, and the name of the format in which it is called.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) tool: Arc<str>,
+    pub(super) format: &'static str,
 }
 
 /// A grammar in another language.

@@ -170,7 +170,7 @@ struct Request<'m, 's> {
 }
 
 impl Request<'_, '_> {
-    fn tools(&self, format: &ToolFormat) -> Result<Tools> {
+    fn tools<'f>(&self, format: &'f ToolFormat) -> Result<Tools<'f>> {
         let (members, root) = (self.members, self.root);
         let listed = match members.json.json(root) {
             Json::Array(tools) => tools.clone(),
@@ -197,9 +197,7 @@ impl Request<'_, '_> {
             }
         };
         let lax = members.flag(root, "lax_tools")?;
-        let own_tools = format.has_own_tools.then_some(format.name);
-        let bare_names = format.has_bare_names().then_some(format.name);
-        let mut tools = Tools { lax, own_tools, bare_names, ..Tools::default() };
+        let mut tools = Tools::new(format, lax);
         listed.into_iter().try_for_each(|at| tools.add(members, at))?;
         Ok(tools)
     }
@@ -398,7 +396,7 @@ impl Request<'_, '_> {
     }
 
     /// The tools that may be called, of those chosen.
-    fn called(&self, tools: &Tools, only: Option<&[String]>) -> Result<Vec<super::tool::Tool>> {
+    fn called(&self, tools: &Tools<'_>, only: Option<&[String]>) -> Result<Vec<super::tool::Tool>> {
         let Some(only) = only else { return Ok(tools.tools.clone()) };
         let at = self.members.get(self.root, "tool_choice").unwrap_or(self.root);
         for name in only {

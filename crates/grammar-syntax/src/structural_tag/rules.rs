@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::error::StructuralTagError;
 use super::format::{
-    Delimiter, EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered,
+    Caller, Delimiter, EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered,
 };
 use super::members::{Result, error as error_at};
 use super::options::StructuralTagOptions;
@@ -270,7 +270,17 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         }
         let read = json_schema::parse_within(text, &options, schema.framing, self.budget);
         let is_here = schema.text.is_none();
-        let (grammar, warnings) = read.map_err(|error| self.schema_error(at, is_here, &error))?;
+        let (grammar, warnings) = read.map_err(|error| {
+            let refused = self.schema_error(at, is_here, &error);
+            match schema.caller.as_ref().filter(|_| error.unwritable_parameter().is_some()) {
+                Some(Caller { tool, format }) => {
+                    let message =
+                        format!("the tool {tool:?} in the format {format}: {}", refused.message);
+                    StructuralTagError { message, ..refused }
+                }
+                None => refused,
+            }
+        })?;
         let is_plain = is_alone && warnings.is_empty() && grammar.slots().is_empty();
         self.warnings.extend(warnings.into_iter().map(|warning| match is_here {
             true => Warning {

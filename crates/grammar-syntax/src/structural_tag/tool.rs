@@ -4,6 +4,7 @@ use super::format::Language;
 use super::members::{Members, Result, meant};
 use super::tool_formats::ToolFormat;
 use crate::json_schema::source::{Json, JsonId};
+use crate::json_schema::{ArgumentStyle, is_python_word};
 
 /// A tool that may be called.
 #[derive(Clone, Debug)]
@@ -77,19 +78,22 @@ const HOSTED: &[&str] = &[
 ];
 
 /// Tools that may be called, and the words by which those left out are known.
-#[derive(Debug, Default)]
-pub(super) struct Tools {
+#[derive(Debug)]
+pub(super) struct Tools<'f> {
     pub(super) tools: Vec<Tool>,
     pub(super) hosted: Vec<String>,
     /// True where a tool that says `"strict": false` is not held to its schema.
-    pub(super) lax: bool,
-    /// The name of a format that calls tools other than functions in ways of their own.
-    pub(super) own_tools: Option<&'static str>,
-    /// The name of a format that writes names without quotes.
-    pub(super) bare_names: Option<&'static str>,
+    lax: bool,
+    /// The format in which they are called.
+    format: &'f ToolFormat,
 }
 
-impl Tools {
+impl<'f> Tools<'f> {
+    /// No tools yet.
+    pub(super) fn new(format: &'f ToolFormat, lax: bool) -> Self {
+        Self { tools: Vec::new(), hosted: Vec::new(), lax, format }
+    }
+
     /// Reads one definition more.
     pub(super) fn add(&mut self, members: &Members<'_>, at: JsonId) -> Result<()> {
         if members.json.object(at).is_none() {
@@ -124,7 +128,8 @@ impl Tools {
                 if SCHEMA_TYPES.contains(&kind) {
                     return Err(members.error(at, RULE));
                 }
-                if let Some(format) = self.own_tools.filter(|_| has(inner.unwrap_or(at))) {
+                if self.format.has_own_tools && has(inner.unwrap_or(at)) {
+                    let format = self.format.name;
                     let name = members.text_at(inner.unwrap_or(at), &["name"]).unwrap_or(kind);
                     let rule = format!(
                         "{name:?} is no function, and {format} calls tools of the type {kind:?} in a way that is not known here; \
@@ -268,12 +273,19 @@ impl Tools {
                 "{name:?} is no name of a tool: it has no blanks at its ends, and no quotes, backslashes, brackets (< > [ ]) or control characters"
             ));
         }
-        match self.bare_names {
-            Some(format) if !name.chars().all(ToolFormat::is_in_bare_name) => Err(format!(
+        let ToolFormat { name: format, arguments, .. } = *self.format;
+        if self.format.has_bare_names() && !name.chars().all(ToolFormat::is_in_bare_name) {
+            return Err(format!(
                 "{name:?} cannot be called in the format {format}, which writes names without quotes: they have letters, digits and _ - . : / alone"
-            )),
-            _ => Ok(()),
+            ));
         }
+        if arguments == ArgumentStyle::Keywords && is_python_word(name) {
+            return Err(format!(
+                "{name:?} cannot be called in the format {format}, which writes calls as Python does: it is a word of Python's own; rename it, or write calls \
+                 in another format"
+            ));
+        }
+        Ok(())
     }
 
     /// The names of all that may be called.

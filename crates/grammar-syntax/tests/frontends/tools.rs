@@ -229,6 +229,86 @@ fn a_request_that_is_none_says_the_rule() {
     refused("[{\"name\": \"a\\\"b\"}]", "no quotes");
 }
 
+/// Names of parameters are checked where names of tools are, by what the format can write.
+#[test]
+fn names_that_a_format_cannot_write_are_refused_with_tool_and_place() {
+    let tool = |parameters: &str| format!("[{{\"name\": \"get\", \"parameters\": {parameters}}}]");
+    let named = |name: &str| {
+        tool(&format!(
+            "{{\"type\": \"object\", \"properties\": {{\"{name}\": {{\"type\": \"string\"}}}}}}"
+        ))
+    };
+    for (format, name) in [
+        ("pythonic", ""),
+        ("pythonic", "a b"),
+        ("llama4", "a=b"),
+        ("lfm2", "class"),
+        ("olmo3", "True"),
+        ("minimax_m3_xml", ""),
+        ("minimax_m3_xml", "a<b"),
+        ("qwen_xml", ""),
+        ("qwen_xml", "a>b"),
+        ("kimi_k3", ""),
+        ("gemma4", "a:b"),
+        ("function_gemma", " a"),
+    ] {
+        let place = format!(
+            "at \"/0/parameters/properties/{name}\": the tool \"get\" in the format {format}: {name:?} cannot be"
+        );
+        refused_in(format, &named(name), &place);
+        refused_in(
+            format,
+            &named(name),
+            "rename it, or write calls in a format whose arguments are JSON",
+        );
+    }
+    // The rules are those of what stands without quotes: of objects within arguments too, where these have marks.
+    let within = tool(
+        r#"{"type": "object", "properties": {"a": {"type": "object", "properties": {"b c": {"type": "integer"}}, "required": ["b c"]}}}"#,
+    );
+    refused_in(
+        "gemma4",
+        &within,
+        "at \"/0/parameters/properties/a/properties/b c\": the tool \"get\"",
+    );
+    calls(&within, "pythonic", &["[get(a={\"b c\": 3})]"], &["[get(a={\"b\": 3})]"]);
+    calls(&within, "hermes", &[&call("get", "{\"a\": {\"b c\": 3}}")], &[]);
+    let required = tool(r#"{"type": "object", "required": ["a b"]}"#);
+    refused_in("pythonic", &required, "at \"/0/parameters/required/0\": the tool \"get\"");
+    // Of names that a schema leaves open none is a word of Python's.
+    let open = tool(r#"{"type": "object", "additionalProperties": {"type": "integer"}}"#);
+    calls(
+        &open,
+        "pythonic",
+        &["[get(classes=1, a-b=2)]"],
+        &["[get(class=1)]", "[get(a=1, None=1)]", "[get(=1)]"],
+    );
+    for (format, name) in
+        [("pythonic", "class"), ("lfm2", "None"), ("llama4", "lambda"), ("olmo3", "from")]
+    {
+        let tool = format!("[{{\"name\": \"{name}\"}}]");
+        refused_in(
+            format,
+            &tool,
+            "a word of Python's own; rename it, or write calls in another format",
+        );
+        calls(&tool, "hermes", &[&call(name, "{}")], &[]);
+        calls(&tool, "gemma4", &[&format!("<|tool_call>call:{name}{{}}<tool_call|>")], &[]);
+    }
+}
+
+/// The mark after the text of a custom tool repeats the argument's name where marks do.
+#[test]
+fn the_input_of_a_custom_tool_ends_by_its_name() {
+    let tools = r#"[{"type": "custom", "name": "pick", "format": {"type": "grammar", "syntax": "regex", "definition": "[ab]"}}]"#;
+    let picked = |name: &str| {
+        format!(
+            "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"pick\">]<]minimax[>[<input>a]<]minimax[>[</{name}>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>"
+        )
+    };
+    calls(tools, "minimax_m3_xml", &[&picked("input")], &[&picked("NAME")]);
+}
+
 const WEATHER: &str = r#"{"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
     "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false}}}"#;
 const NOW: &str = r#"{"type": "function", "name": "now", "description": "the time", "parameters": null, "strict": null}"#;

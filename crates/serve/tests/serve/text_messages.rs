@@ -251,7 +251,9 @@ async fn errors_have_anthropics_form() {
             "response_format",
         ),
         (json!({"max_token": 3}), "max_token"),
+        (json!({"max_tokens": null}), "max_tokens"),
         (json!({"temperature": -1}), "temperature"),
+        (json!({"output_config": {"effort": "x"}}), "output_config.effort"),
     ] {
         let answered = ask(&writing, members.clone()).await;
         let (kind, message, at) = error(&answered, 400);
@@ -264,6 +266,13 @@ async fn errors_have_anthropics_form() {
         streamed["stream"] = json!(true);
         assert_eq!(error(&ask(&writing, streamed).await, 400).1, message);
     }
+    let (_, message, _) = error(&ask(&writing, json!({"max_tokens": null})).await, 400);
+    assert!(message.contains("max_tokens is missing") && message.contains("give it"), "{message}");
+    // The tokens of a prompt are counted without it.
+    let counted = self::message(json!({"max_tokens": null}));
+    assert!(
+        writing.post("/v1/messages/count_tokens", &counted).await.ok()["input_tokens"].is_u64()
+    );
     let (kind, message, _) = error(&ask(&writing, json!({"model": "other"})).await, 404);
     assert!(kind == "not_found_error" && message.contains("tiny"), "{message}");
     let nowhere = Request::post("/v1/messages/batches").header("host", "localhost");

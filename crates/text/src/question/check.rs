@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use palmette_bindings::{BoundSource, Shortage};
 use palmette_core::TokenId;
 use palmette_decode::{LengthRule, SamplerOptions};
-use palmette_document::{Fault, Faults};
+use palmette_document::{Fault, Faults, respelled};
 use palmette_vocabulary::TokenizeError;
 
 use super::grammar::BoundForm;
@@ -95,6 +95,19 @@ impl CheckError {
         match self {
             Self::Faults(faults) | Self::TooLong(faults) | Self::Refused(_, faults) => Some(faults),
             Self::Cancelled | Self::Model(_) => None,
+        }
+    }
+}
+
+impl CheckError {
+    /// The error with a surface's own names for members in its sentences.
+    #[must_use]
+    pub fn respelled(self, names: &[(&str, &str)]) -> Self {
+        match self {
+            Self::Faults(faults) => Self::Faults(faults.respelled(names)),
+            Self::TooLong(faults) => Self::TooLong(faults.respelled(names)),
+            Self::Refused(refusal, faults) => Self::Refused(refusal, faults.respelled(names)),
+            Self::Cancelled | Self::Model(_) => self,
         }
     }
 }
@@ -513,7 +526,8 @@ impl<'a> Check<'a> {
             RequestMember::Constraint | RequestMember::PromptLogprobs => String::new(),
         };
         self.is_too_long |= error.is_too_long();
-        self.fault(Fault::new(at, error.to_string()));
+        let limit = spelled.max_tokens_at.trim_start_matches('/');
+        self.fault(Fault::new(at, respelled(&error.to_string(), &[("max_tokens", limit)])));
     }
 
     fn sampler(&mut self, text: &TextMembers) -> SamplerOptions {

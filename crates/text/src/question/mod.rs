@@ -11,6 +11,7 @@
 //! by its name.
 
 mod binding;
+mod call_ledger;
 mod catalogs;
 mod chat;
 mod check;
@@ -28,6 +29,7 @@ mod tools;
 
 use serde_json::{Value, json};
 
+pub use call_ledger::{CallError, CallLedger};
 pub use catalogs::CatalogMembers;
 pub use chat::{ChatMembers, Thinking, ThinkingKind};
 pub use check::{CheckError, CheckedText, Refusal};

@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 
 use super::check::{Check, CheckError};
 use super::tools::Tools;
-use super::{ChatMembers, CompletionMembers, Prompts, TextSettings, Thinking, ThinkingKind};
+use super::{
+    CallLedger, ChatMembers, CompletionMembers, Prompts, TextSettings, Thinking, ThinkingKind,
+};
 use crate::conversation::{Conversation, PromptEnd};
 use crate::detokenize::Detokenizer;
 use crate::model::TextModel;
@@ -69,6 +71,7 @@ impl Check<'_> {
             (Some(false), false) => PromptEnd::Messages,
             (Some(true) | None, false) => PromptEnd::Answer,
         };
+        self.take(CallLedger::check(&chat.messages))?;
         let conversation = Conversation {
             messages: chat.messages.clone(),
             tools: tools.map_or_else(Vec::new, |tools| tools.list.clone()),

@@ -137,7 +137,7 @@ impl ArgumentKinds {
                 .iter()
                 .find_map(|name| tool.get(name)?.as_array());
             for tool in listed.map_or(std::slice::from_ref(tool), Vec::as_slice) {
-                if let Some((name, kinds)) = tool_kinds(tool).filter(|_| !lax || !says_lax(tool)) {
+                if let Some((name, kinds)) = tool_kinds(tool, lax && says_lax(tool)) {
                     tools.insert(name, kinds);
                 }
             }
@@ -148,6 +148,11 @@ impl ArgumentKinds {
     /// True where a tool is known.
     pub(super) fn has_tool(&self, tool: &str) -> bool {
         self.tools.contains_key(tool)
+    }
+
+    /// True where a known tool's name begins so.
+    pub(super) fn begins_tool(&self, text: &str) -> bool {
+        self.tools.keys().any(|name| name.starts_with(text))
     }
 
     /// The kinds that a parameter of a tool may be of.
@@ -174,10 +179,15 @@ fn says_lax(tool: &Value) -> bool {
     inner.filter(|strict| !strict.is_null()).unwrap_or(&tool["strict"]) == false
 }
 
-fn tool_kinds(tool: &Value) -> Option<(String, ToolKinds)> {
+/// The name of a tool and the kinds of its parameters: every kind where it takes any object.
+fn tool_kinds(tool: &Value, takes_any: bool) -> Option<(String, ToolKinds)> {
     let inner = ["function", "toolSpec", "custom"].iter().find_map(|name| tool.get(name));
     let inner = inner.filter(|inner| inner.is_object()).unwrap_or(tool);
     let name = inner["name"].as_str()?.to_owned();
+    if takes_any {
+        let any = ToolKinds { named: HashMap::new(), others: Kinds::ALL, root: Value::Null };
+        return Some((name, any));
+    }
     let schema = ARGUMENT_SCHEMAS.iter().find_map(|name| inner.get(name));
     let Some(schema) = schema else {
         let named = HashMap::from([("input".to_owned(), Kinds::STRING)]);

@@ -53,13 +53,8 @@ impl NotatedReader {
         Self { notation, open: Vec::new(), place: Place::Value, has_comma: false }
     }
 
-    /// Reads on in `buffer`, of which it takes what it has read; `is_over` where no text follows.
-    pub(super) fn read(
-        &mut self,
-        buffer: &mut String,
-        is_over: bool,
-        out: &mut String,
-    ) -> Progress {
+    /// Reads on in `buffer`, of which it takes what it has read.
+    pub(super) fn read(&mut self, buffer: &mut String, out: &mut String) -> Progress {
         loop {
             let progress = match self.place {
                 Place::Start => {
@@ -67,7 +62,7 @@ impl NotatedReader {
                     self.place = Place::Name;
                     Progress::More
                 }
-                Place::Name | Place::Value | Place::After => self.outside(buffer, is_over, out),
+                Place::Name | Place::Value | Place::After => self.outside(buffer, out),
                 Place::Raw => self.raw(buffer, out),
                 Place::Escaped(quote) => self.escaped(quote, buffer, out),
             };
@@ -86,7 +81,7 @@ impl NotatedReader {
         }
     }
 
-    fn outside(&mut self, buffer: &mut String, is_over: bool, out: &mut String) -> Progress {
+    fn outside(&mut self, buffer: &mut String, out: &mut String) -> Progress {
         let blanks = buffer.len() - buffer.trim_start().len();
         take(buffer, blanks);
         let Some(first) = buffer.chars().next() else { return Progress::Waiting };
@@ -106,7 +101,7 @@ impl NotatedReader {
                 Progress::More
             }
             (Place::Name, _) => self.name(buffer, out),
-            (Place::Value, _) => self.value(first, buffer, is_over, out),
+            (Place::Value, _) => self.value(first, buffer, out),
             _ => Progress::Broken,
         }
     }
@@ -152,13 +147,7 @@ impl NotatedReader {
         Progress::More
     }
 
-    fn value(
-        &mut self,
-        first: char,
-        buffer: &mut String,
-        is_over: bool,
-        out: &mut String,
-    ) -> Progress {
+    fn value(&mut self, first: char, buffer: &mut String, out: &mut String) -> Progress {
         let quote = self.notation.quote;
         if !quote.is_empty() && buffer.starts_with(quote) {
             take(buffer, quote.len());
@@ -167,7 +156,7 @@ impl NotatedReader {
             self.place = Place::Raw;
             return Progress::More;
         }
-        if !quote.is_empty() && quote.starts_with(buffer.as_str()) && !is_over {
+        if !quote.is_empty() && quote.starts_with(buffer.as_str()) {
             return Progress::Waiting;
         }
         let bracket = match first {
@@ -193,9 +182,10 @@ impl NotatedReader {
         let is_in_word = |c: char| c.is_alphanumeric() || "+-._".contains(c);
         match buffer.find(|c: char| !is_in_word(c)) {
             Some(0) => Progress::Broken,
-            None if !is_over => Progress::Waiting,
-            len => {
-                let word = take(buffer, len.unwrap_or(buffer.len()));
+            // A word at the end may go on.
+            None => Progress::Waiting,
+            Some(len) => {
+                let word = take(buffer, len);
                 self.comma(out);
                 self.word(&word, out);
                 self.place = Place::After;
@@ -295,7 +285,7 @@ mod tests {
             let mut progress = Progress::Waiting;
             for characters in text.chars().collect::<Vec<_>>().chunks(len) {
                 buffer.extend(characters);
-                progress = reader.read(&mut buffer, false, &mut out);
+                progress = reader.read(&mut buffer, &mut out);
                 if progress != Progress::Waiting {
                     break;
                 }

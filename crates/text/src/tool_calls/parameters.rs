@@ -101,7 +101,7 @@ impl ParameterReader {
                 Place::Between => self.between(buffer, out),
                 Place::Name => self.name(buffer, out),
                 Place::Before(kinds) => self.before(buffer, kinds),
-                Place::Unmarked(kinds) => self.unmarked(buffer, is_over, kinds, out),
+                Place::Unmarked(kinds) => self.unmarked(buffer, kinds, out),
                 Place::Value(kinds, value, looked) => {
                     self.value(buffer, is_over, (kinds, value, looked), out)
                 }
@@ -247,19 +247,13 @@ impl ParameterReader {
     }
 
     /// A list or an object shows by the mark in it, or in an empty text by the schema.
-    fn unmarked(
-        &mut self,
-        buffer: &mut str,
-        is_over: bool,
-        kinds: Kinds,
-        out: &mut String,
-    ) -> Progress {
+    fn unmarked(&mut self, buffer: &mut str, kinds: Kinds, out: &mut String) -> Progress {
         let text = buffer.trim_start();
         let at = |mark: &str| as_it_is_at_start(text, mark);
         let (is_list, is_object) = (kinds.has(Kinds::ARRAY), kinds.has(Kinds::OBJECT));
         let item = self.style.before_item(self.style.before_text);
         let marks = [self.value_end.as_str(), self.style.begin, &item].map(at);
-        let is_begun = kinds != Kinds::STRING && !is_over && marks.contains(&Match::Begun);
+        let is_begun = kinds != Kinds::STRING && marks.contains(&Match::Begun);
         self.place = match marks {
             _ if !is_list && !is_object => Self::at_value(kinds),
             [Match::Whole(_), ..] if kinds.has(Kinds::STRING) => Self::at_value(kinds),

@@ -54,6 +54,10 @@ pub struct ToolCallReader {
     calls: usize,
     /// Words have begun, so that blanks in front of them count.
     has_words: bool,
+    /// True where words may stand: within the marks of an answer, where a format has them.
+    is_in_answer: bool,
+    /// True between what begins and what ends all calls.
+    is_in_group: bool,
     /// No more text comes.
     is_over: bool,
 }
@@ -83,7 +87,7 @@ impl Arguments {
     fn read(&mut self, buffer: &mut String, is_over: bool, out: &mut String) -> Progress {
         let value = match self {
             Self::Parameters(reader) => return reader.read(buffer, is_over, out),
-            Self::Notated(reader) => return reader.read(buffer, is_over, out),
+            Self::Notated(reader) => return reader.read(buffer, out),
             Self::Json(value) => value,
         };
         if !value.has_begun() {
@@ -120,8 +124,19 @@ impl ToolCallReader {
         let is_begun = format.reasoning.is_some_and(|(begin, _)| begin.is_empty());
         let state = if is_begun { State::Reasoning } else { State::Words };
         let arguments = Arguments::new(&format, "", &kinds);
-        let (buffer, calls, has_words, is_over) = (String::new(), 0, false, false);
-        Self { format, kinds, begin, state, arguments, buffer, calls, has_words, is_over }
+        Self {
+            begin,
+            state,
+            arguments,
+            buffer: String::new(),
+            calls: 0,
+            has_words: false,
+            is_in_answer: format.answer.0.is_empty(),
+            is_in_group: false,
+            is_over: false,
+            format,
+            kinds,
+        }
     }
 
     /// The special tokens that must be in the text.
@@ -149,6 +164,10 @@ impl ToolCallReader {
     }
 
     /// Text that was held back: there is no more text.
+    ///
+    /// A beginning of a mark is words as long as words may end so, and none once a special token of
+    /// the mark is there: what a cut leaves of a call is told as a call where its name is known,
+    /// and else not at all.
     pub fn finish(mut self) -> Vec<Piece> {
         self.is_over = true;
         let mut pieces = self.push("");
@@ -163,13 +182,14 @@ impl ToolCallReader {
             return pieces;
         }
         match self.state {
+            State::Reasoning | State::Words if self.is_mark_told(&rest) => {}
             State::Reasoning => add(&mut pieces, Piece::Reasoning, rest),
             // A text that may be the beginning of a mark is none of the arguments.
             State::Arguments => pieces.push(Piece::CallEnd { is_whole: false }),
             // A beginning of what ends a call is no words.
             State::Ending => {}
-            // Nor is one of what begins a call, after another.
-            State::Name(_) if self.calls > 0 => {}
+            // Nor is one of what begins a call, where that is certain.
+            State::Name(begun) if self.is_call_certain(&rest, begun) => {}
             State::Between if rest.trim() == self.format.after_calls => {}
             State::Between if self.is_mark_begun(rest.trim_start()) => {}
             State::Between => self.words(&mut pieces, rest.trim_start().to_owned()),
@@ -217,8 +237,15 @@ impl ToolCallReader {
         let before = take(&mut self.buffer, place);
         self.words(pieces, before);
         let Some((_, MarkPlace::Whole { mark, len })) = found else { return false };
+        let is_group = group.is_some_and(|(begin, _)| mark == begin);
+        self.is_in_group |= is_group;
+        if mark == answer.0 {
+            self.is_in_answer = true;
+        } else if mark == answer.1 {
+            self.is_in_answer = false;
+        }
         self.state = match () {
-            () if group.is_some_and(|(begin, _)| mark == begin) => State::Between,
+            () if is_group => State::Between,
             () if mark == self.begin.0 => State::Name(len),
             () if reasoning.is_some_and(|(begin, _)| mark == begin) => State::Reasoning,
             () => State::Words,
@@ -261,6 +288,53 @@ impl ToolCallReader {
             }
         }
         true
+    }
+
+    /// True where what is held at the end, the beginning of a mark, is no text: outside of an
+    /// answer's marks, and where it goes so far that no text does.
+    fn is_mark_told(&self, held: &str) -> bool {
+        if held.is_empty() || matches!(self.state, State::Words) && !self.is_in_answer {
+            return true;
+        }
+        let ToolFormat { reasoning, group, answer, message_end, trigger, .. } = self.format;
+        let reasoning = reasoning.unwrap_or_default();
+        let marks = match self.state {
+            State::Reasoning => vec![reasoning.1],
+            _ => vec![
+                group.map_or(self.begin.0, |(begin, _)| begin),
+                reasoning.0,
+                answer.0,
+                answer.1,
+                message_end,
+            ],
+        };
+        let mut told = marks.into_iter().filter_map(first_special);
+        told.any(|begin| matches!(at_start(held, begin), Match::Whole(_)))
+            || matches!(at_start(held, trigger), Match::Whole(_))
+    }
+
+    /// True where what is held at the end, a call up to its name, is no text: another call was
+    /// there, a known tool's name begins so, or what may be a name comes after what begins all
+    /// calls or after a special token.
+    fn is_call_certain(&self, held: &str, begun: usize) -> bool {
+        let name = &held[begun..];
+        let told = || {
+            let told = first_special(self.begin.0);
+            self.is_in_group
+                || told.is_some_and(|begin| matches!(at_start(held, begin), Match::Whole(_)))
+        };
+        self.calls > 0 || self.kinds.begins_tool(name.trim()) || told() && self.may_be_name(name)
+    }
+
+    /// True for a text that may go on to be a name and the mark after it.
+    fn may_be_name(&self, text: &str) -> bool {
+        let is_after = |place: &usize| {
+            let is_begun = |mark: &&str| at_start(&text[*place..], mark) == Match::Begun;
+            self.marks_after_name().iter().any(is_begun)
+        };
+        let end = text.char_indices().map(|(place, _)| place).find(is_after);
+        let name = &text[..end.unwrap_or(text.len())];
+        !name.contains(|c: char| c.is_control() || "\"\\<>[]".contains(c))
     }
 
     /// True for texts that may be a tool's name. Where nothing marks calls, it is one word, right
@@ -375,11 +449,17 @@ impl ToolCallReader {
         });
         match whole {
             Some((mark, len)) if mark == self.begin.0 => self.state = State::Name(len),
-            Some((_, len)) => drop(take(&mut self.buffer, len)),
+            Some((mark, len)) => {
+                self.is_in_group &= self.format.group.is_none_or(|(_, end)| mark != end);
+                take(&mut self.buffer, len);
+            }
             None if self.is_mark_begun(&self.buffer) => return false,
             // A call that begins with its name.
             None if self.begin.0.is_empty() => self.state = State::Name(0),
-            None => self.state = State::Words,
+            None => {
+                self.is_in_group = false;
+                self.state = State::Words;
+            }
         }
         true
     }
@@ -405,6 +485,12 @@ impl ToolCallReader {
         self.has_words |= !text.is_empty();
         add(pieces, Piece::Text, text);
     }
+}
+
+/// The beginning of a mark up to the end of the first special token that it names; `None` where it
+/// names none.
+fn first_special(mark: &str) -> Option<&str> {
+    mark.find(['>', ']']).map(|end| &mark[..=end])
 }
 
 /// Place at which a name ends, within a text that begins with one.
@@ -543,7 +629,6 @@ mod tests {
         check("hermes", spaced, vec![call(0, "f", "{}"), words("Done.")]);
         for none in [
             "<tool_call>\n{\"name\": \"f\", \"args\": {}}",
-            "<tool_call>\n{\"nam",
             "<tool_call>\n{\"name\": \"\", \"arguments\": {}}",
             "a <b> c {\"name\": ",
         ] {
@@ -572,9 +657,23 @@ mod tests {
         ] {
             check(format, text, vec![vec![begin.clone(), end.clone()]]);
         }
-        // In it, where it may be a longer one.
-        for none in ["[TOOL_CALLS]f", "[TOOL_CALLS]f g[AR"] {
-            check("mistral", none, vec![words(none)]);
+        // In it, where it may be a longer one, and before it.
+        for (format, text) in [
+            ("mistral", "[TOOL_CALLS]f"),
+            ("hermes", "<tool_call>\n{\"nam"),
+            ("gigachat", "<|function_call|>{\"na"),
+            ("inkling", "<|content_invoke_tool_json|>{\"na"),
+            ("minimax_xml", "<minimax:tool_call>\n<invoke name=\"f"),
+            ("openpangu", "<|tool_call_start|>\n"),
+            ("minicpm_xml", "<function name="),
+        ] {
+            check(format, text, Vec::new());
+            let (begin, end) = ToolFormat::named(format).unwrap().answer;
+            check(format, &format!("{begin}One.{end}{text}"), vec![words("One.")]);
+        }
+        // Words may end so.
+        for text in ["1 <", "See <tool_ca", "<"] {
+            check("hermes", text, vec![words(text)]);
         }
         let tools = [serde_json::json!({"name": "now"})];
         let mistral = *ToolFormat::named("mistral").unwrap();

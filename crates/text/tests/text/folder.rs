@@ -54,6 +54,10 @@ fn what_a_folder_lacks_is_named() {
     assert!(
         open(Path::new("no/such/folder")).unwrap_err().contains("no/such/folder: not a folder")
     );
+    let put_back = keep("tokenizer.json");
+    fs::remove_file(dir.path().join("tokenizer.json")).unwrap();
+    refused(": no model of text, which has its tokenizer beside config.json: tokenizer.json, ");
+    put_back();
     for (file, damaged, words) in [
         ("tokenizer_config.json", "{", "tokenizer_config.json: is not valid JSON"),
         ("tokenizer.json", "", "tokenizer.json"),

@@ -4,6 +4,9 @@
 //! and refuses what is no call; the reader gives back the name and the arguments, wherever the text
 //! is cut.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+
 use palmette_grammar::frontends::structural_tag::{
     ArgumentStyle, StructuralTagOptions, TOOL_FORMATS, ToolFormat, parse_tools,
 };
@@ -446,7 +449,169 @@ fn check(
     let characters: Vec<String> = text.chars().map(String::from).collect();
     let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
     prop_assert_eq!(&read(format, kinds, &characters), &whole, "{}", text);
+    check_ends(format, kinds, (&text, &whole), calls)
+}
+
+/// What is read of an answer that ends at any place: beginnings of its words, of its reasoning and
+/// of its calls, each of which is told from its name on; and nothing of a mark that words do not end
+/// in, too.
+fn check_ends(
+    format: &ToolFormat,
+    kinds: &ArgumentKinds,
+    (text, whole): (&str, &Read),
+    calls: &[(String, Value)],
+) -> Result<(), TestCaseError> {
+    let (group, reasoning) =
+        (format.group.unwrap_or_default(), format.reasoning.unwrap_or_default());
+    let marks = [
+        format.trigger,
+        group.0,
+        format.begin,
+        reasoning.0,
+        reasoning.1,
+        format.answer.0,
+        format.answer.1,
+        format.message_end,
+    ];
+    // Of a mark there may be what is no special token yet.
+    let is_begun = |rest: &str| {
+        let is_of = |mark: &&str| mark.starts_with(rest) && rest.len() < mark.len();
+        !rest.contains(['>', ']'])
+            && rest != format.trigger
+            && (rest.is_empty() || marks.iter().any(is_of))
+    };
+    let is_cut_of = |shown: &str, all: &str| {
+        let common = shown.bytes().zip(all.bytes()).take_while(|(one, other)| one == other).count();
+        (0..=common).rev().any(|len| shown.is_char_boundary(len) && is_begun(&shown[len..]))
+    };
+    // Places from which on the name of a call stands there.
+    let mut named = Vec::new();
+    for (number, (name, _)) in calls.iter().enumerate() {
+        let begin = format.call_begin(name, number);
+        let from = named.last().copied().unwrap_or(0);
+        named.push(text[from..].find(&begin).map_or(text.len(), |at| from + at + begin.len()));
+    }
+    for (place, _) in text.char_indices() {
+        let at = || format!("{}: {:?}", format.name, &text[..place]);
+        let found = read(format, kinds, &[&text[..place]]);
+        prop_assert!(is_cut_of(&found.words, &whole.words), "{}: {:?}", at(), found.words);
+        prop_assert!(
+            is_cut_of(&found.reasoning, &whole.reasoning),
+            "{}: {:?}",
+            at(),
+            found.reasoning
+        );
+        let told = named.iter().filter(|&&from| from <= place).count();
+        prop_assert!(
+            (told..=calls.len()).contains(&found.calls.len()),
+            "{}: {:?}",
+            at(),
+            found.calls
+        );
+        for (number, (name, arguments, is_whole)) in found.calls.iter().enumerate() {
+            let (whole_name, all, _) = &whole.calls[number];
+            let is_last = number + 1 == found.calls.len();
+            prop_assert!(
+                name == whole_name && (*is_whole || is_last),
+                "{}: {:?}",
+                at(),
+                found.calls
+            );
+            let is_fit =
+                if *is_whole { arguments == all } else { all.starts_with(arguments.as_str()) };
+            prop_assert!(is_fit, "{}: {arguments:?}", at());
+        }
+    }
     Ok(())
+}
+
+/// Names of parameters, of all that names and marks are made of.
+fn parameter_names() -> impl Strategy<Value = String> {
+    const PARTS: [&str; 30] = [
+        "a",
+        "B",
+        "3",
+        "é",
+        "_",
+        "-",
+        ".",
+        " ",
+        "\n",
+        "\u{3000}",
+        "\"",
+        "'",
+        "\\",
+        "<",
+        ">",
+        "/",
+        "=",
+        ":",
+        ",",
+        "&",
+        "&quot;",
+        "(",
+        "}",
+        "[",
+        "]<]minimax[>[",
+        "｜",
+        "NAME",
+        "NUMBER",
+        "item",
+        "from",
+    ];
+    let drawn = prop::collection::vec(prop::sample::select(&PARTS[..]), 0..4);
+    drawn.prop_map(|parts| parts.concat())
+}
+
+/// A name of a parameter is refused with the tool, the format, its place and the way out, or else
+/// a call with it is held and read back, of a text as of another value.
+#[test]
+fn names_of_parameters_are_read_back_or_refused() {
+    let refused = RefCell::new(HashSet::new());
+    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    let drawn = (parameter_names(), any::<bool>(), any::<bool>());
+    TestRunner::new(config)
+        .run(&drawn, |(name, is_text, is_required)| {
+            let (schema, value) = match is_text {
+                true => (json!({"type": "string"}), json!("x y")),
+                false => (json!({"type": "integer"}), json!(7)),
+            };
+            let required = if is_required { vec![&name] } else { Vec::new() };
+            let parameters = json!({"type": "object", "properties": {&name: schema}, "required": required,
+                "additionalProperties": false});
+            let tools = [json!({"name": "get", "parameters": parameters})];
+            let kinds = ArgumentKinds::of_tools(&tools, false);
+            let call = ("get".to_owned(), json!({&name: value}));
+            for format in TOOL_FORMATS {
+                let request = json!({"tools": tools}).to_string();
+                let text = answer(format, std::slice::from_ref(&call), false, "");
+                match parse_tools(&request, format, &StructuralTagOptions::default()) {
+                    Ok(_) => {
+                        prop_assert!(machine(format, &tools, true).accepts(&text), "{}: {text}", format.name);
+                        check(format, &kinds, std::slice::from_ref(&call), false, "")?;
+                    }
+                    Err(error) => {
+                        let pointer = name.replace('~', "~0").replace('/', "~1");
+                        prop_assert_eq!(&error.pointer, &format!("/tools/0/parameters/properties/{}", pointer));
+                        for part in ["the tool \"get\"", &format!("the format {}", format.name), &format!("{name:?}"), "rename it"] {
+                            prop_assert!(error.message.contains(part), "{part}: {}", error.message);
+                        }
+                        prop_assert!(format.arguments != ArgumentStyle::Json, "{}: {error}", format.name);
+                        refused.borrow_mut().insert(format.name);
+                    }
+                }
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+    for format in TOOL_FORMATS {
+        assert_eq!(
+            refused.borrow().contains(format.name),
+            format.arguments != ArgumentStyle::Json,
+            "{}",
+            format.name
+        );
+    }
 }
 
 /// What a lax tool is called with is read as it was meant: `3` is a number where any value may

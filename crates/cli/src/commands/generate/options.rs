@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, ValueEnum};
+use palmette_decode::SamplerOptionError;
+use palmette_document::respelled;
 use palmette_text::SamplerOptions;
 use palmette_text::question::{FinishMember, OneOrMany, TextDefaults, TextLimits, TextMembers};
 
@@ -17,7 +19,7 @@ macro_rules! sampler_numbers {
             $(
                 $(#[doc = $help])*
                 #[arg(long, value_name = $value_name, default_value_t = $default, allow_negative_numbers = true,
-                    help_heading = "Sampling")]
+                    value_parser = finite, help_heading = "Sampling")]
                 $name: f32,
             )*
         }
@@ -29,6 +31,13 @@ macro_rules! sampler_numbers {
 
             fn fill(&self, text: &mut TextMembers) {
                 $(text.$name = text.$name.or(Some(self.$name));)*
+            }
+
+            /// Names of those that a question leaves to the options.
+            fn left(text: &TextMembers) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(names.extend(text.$name.is_none().then_some(stringify!($name)));)*
+                names
             }
         }
     };
@@ -85,11 +94,12 @@ pub(super) struct SamplingArgs {
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     beams: Option<NonZeroUsize>,
     /// With --beams: texts are ranked by the sum of their log-probabilities over their tokens to
-    /// the power of this; 0 for the sum, 1 for the mean
+    /// the power of this, from -10 to 10; 0 for the sum, 1 for the mean [default: 1]
     #[arg(
         long,
         value_name = "P",
         allow_negative_numbers = true,
+        value_parser = finite,
         requires = "beams",
         help_heading = "Sampling"
     )]
@@ -97,6 +107,11 @@ pub(super) struct SamplingArgs {
     /// With --json: log-probabilities of each token among the allowed ones, and of the N likeliest
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub(super) logprobs: Option<usize>,
+}
+
+/// Members and their options, as [`respelled`] takes them.
+pub(super) fn borrowed<'n>(names: &'n [(&'static str, String)]) -> Vec<(&'n str, &'n str)> {
+    names.iter().map(|(name, option)| (*name, option.as_str())).collect()
 }
 
 /// Rule for a text of a grammar that would take more tokens than it may.
@@ -120,6 +135,16 @@ impl From<FinishRule> for FinishMember {
     }
 }
 
+/// A number that single precision holds: what is beyond would be told as infinite.
+fn finite(given: &str) -> anyhow::Result<f32> {
+    let number: f32 = given.parse().context("it is no number")?;
+    ensure!(
+        number.is_finite() || !given.contains(|c: char| c.is_ascii_digit()),
+        "it is from -3.4e38 to 3.4e38"
+    );
+    Ok(number)
+}
+
 fn bias(given: &str) -> anyhow::Result<(u32, f32)> {
     let (token, value) =
         given.split_once('=').ok_or_else(|| anyhow!("it is ID=F, as in 2=-100"))?;
@@ -131,18 +156,41 @@ impl SamplingArgs {
     /// Refuses what no model could make good.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let most = TextLimits::OWN.max_answers;
-        ensure!((1..=most).contains(&self.n), "n is {}; it must be from 1 to {most}", self.n);
+        ensure!((1..=most).contains(&self.n), "-n is {}; it must be from 1 to {most}", self.n);
         ensure!(self.max_tokens != Some(0), "--max-tokens is 0; it must be at least 1");
         ensure!(
             !self.stop.iter().any(String::is_empty),
             "--stop is empty, and would end every text at once; leave it out"
         );
-        palmette_decode::Sampler::new(self.sampler())?;
-        Ok(())
+        let sampler = palmette_decode::Sampler::new(self.sampler());
+        let named = |error: SamplerOptionError| {
+            let names = self.names(&TextMembers::default());
+            anyhow!(respelled(&error.to_string(), &borrowed(&names)))
+        };
+        sampler.map(drop).map_err(named)
     }
 
     fn sampler(&self) -> SamplerOptions {
         SamplerOptions { top_k: self.top_k, seed: self.seed, ..self.numbers.options() }
+    }
+
+    /// The options by the members that a question leaves to them, for errors about these.
+    pub(super) fn names(&self, text: &TextMembers) -> Vec<(&'static str, String)> {
+        let option = |name: &'static str| (name, format!("--{}", name.replace('_', "-")));
+        let mut names: Vec<_> = SamplerNumbers::left(text).into_iter().map(option).collect();
+        for (name, is_left) in [
+            ("length_penalty", text.length_penalty.is_none()),
+            ("logit_bias", text.logit_bias.is_none()),
+            ("max_tokens", text.max_tokens.is_none()),
+            ("min_tokens", text.min_tokens.is_none()),
+            ("top_k", text.top_k.is_none()),
+        ] {
+            names.extend(is_left.then(|| option(name)));
+        }
+        let beams = self.beams.filter(|_| text.best_of.is_none());
+        names.extend(beams.map(|_| ("best_of", "--beams".to_owned())));
+        names.extend(text.n.is_none().then(|| ("n", "-n".to_owned())));
+        names
     }
 
     /// Fills in what a question does not say. The most tokens have two members in a chat.

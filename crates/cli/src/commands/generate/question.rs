@@ -19,6 +19,7 @@ use palmette_text::{
 use serde_json::Value;
 
 use super::arguments::GenerateArgs;
+use super::options::borrowed;
 use super::shape::Shape;
 use super::show::Show;
 use super::written_text::{Clock, WrittenText};
@@ -97,6 +98,7 @@ impl Question {
         model: &TextModel,
         (shape, catalogs): (Option<&Shape>, &Arc<OpenCatalogs>),
     ) -> anyhow::Result<Prepared> {
+        let names = args.sampling.names(self.document.text());
         let shape = self.document.fill(args, shape)?;
         let defaults = TextDefaults {
             json: args.shape.form(),
@@ -116,6 +118,7 @@ impl Question {
             Document::Chat(chat) => chat.check(model, &settings, &never),
             Document::Completion(completion) => completion.check(model, &settings, &never),
         };
+        let checked = checked.map_err(|error| error.respelled(&borrowed(&names)));
         let mut checked = match (checked, shape) {
             (Ok(checked), _) => checked,
             (Err(error), Some(shape)) if is_of_form(&error) => {

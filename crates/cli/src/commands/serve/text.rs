@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_grammar::{CacheLimits, MaskBudget};
 use palmette_model::DeviceName;
@@ -121,6 +121,12 @@ impl TextArgs {
             formats.push((model, format));
         }
         let draft_models = self.draft_models()?;
+        if let Some(model) = draft_models.keys().next().filter(|_| self.text_draft_tokens == 0) {
+            bail!(
+                "--text-draft-tokens is 0, so that the draft model of {model} would guess nothing: make it 1 or more, or leave \
+                 --text-draft-model out"
+            );
+        }
         let device = device.on(self.text_device.unwrap_or(device.device));
         let prompt_rows = self.text_prompt_rows.unwrap_or(match device.device {
             DeviceName::Cpu => EngineOptions::default().prompt_rows,

@@ -1,6 +1,6 @@
 //! Items and blocks of conversations in other interfaces' words: their members, checked.
 
-use palmette_document::Fault;
+use palmette_document::{Fault, respelled};
 use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
@@ -62,12 +62,19 @@ pub(super) fn response_format(mut format: Value) -> Value {
     format
 }
 
-/// A problem of a chat whose faults name members of the body that was sent, by `renamed`.
-pub(super) fn renamed(mut problem: Problem, renamed: impl Fn(&str) -> Option<String>) -> Problem {
+/// A problem of a chat whose faults name members of the body that was sent: places by `renamed`,
+/// members in sentences by `names`.
+pub(super) fn renamed(
+    mut problem: Problem,
+    names: &[(&str, &str)],
+    renamed: impl Fn(&str) -> Option<String>,
+) -> Problem {
     for fault in &mut problem.errors {
         if let Some(own) = renamed(&fault.pointer) {
             fault.pointer = own;
         }
+        fault.detail = respelled(&fault.detail, names);
     }
+    problem.detail = respelled(&problem.detail, names);
     problem
 }

@@ -1,7 +1,7 @@
 //! Members of a message as those of a chat.
 
 use palmette_document::{Fault, Faults};
-use palmette_text::question::{ChatQuestion, OneOrMany, Thinking, ThinkingKind};
+use palmette_text::question::{CallLedger, ChatQuestion, OneOrMany, Thinking, ThinkingKind};
 use serde_json::{Map, Value, json};
 
 use super::super::blocks::{self, Broken, broken, call, fault, only, response_format, within};
@@ -23,6 +23,23 @@ pub(super) struct Conversation {
 const SILENT: [&str; 3] = ["type", "cache_control", "citations"];
 
 impl Conversation {
+    /// The chat of a message that is to be written, which has a limit on its tokens as Anthropic's
+    /// interface wants it: without one an answer could take the whole context.
+    pub(super) fn to_answer(own: MessageMembers, text: TextMembers) -> Result<Self, Faults> {
+        let mut faults = Faults::default();
+        if text.max_tokens.is_none() {
+            let detail = "max_tokens is missing; a message says how many tokens it may take: give it, such as 1024";
+            faults.push(Fault::new("/max_tokens", detail));
+        }
+        match Self::new(own, text) {
+            Ok(conversation) => faults.or(conversation),
+            Err(more) => {
+                more.into_iter().for_each(|fault| faults.push(fault));
+                Err(faults)
+            }
+        }
+    }
+
     pub(super) fn new(own: MessageMembers, mut text: TextMembers) -> Result<Self, Faults> {
         let mut faults = Faults::default();
         refuse_what_is_not_run(&own, &mut faults);
@@ -128,7 +145,9 @@ pub(super) fn renamed(mut problem: Problem, places: &[Option<usize>]) -> Problem
             *detail = detail.replace("/function/parameters", "/input_schema");
         }
     }
-    blocks::renamed(problem, |pointer| {
+    let names =
+        [("response_format", "output_config.format"), ("reasoning_effort", "output_config.effort")];
+    blocks::renamed(problem, &names, |pointer| {
         let (mut parts, last) = (pointer.split('/').skip(1), pointer);
         match (parts.next()?, parts.next()) {
             ("messages", Some(number)) => {
@@ -182,9 +201,9 @@ fn messages(system: Option<&Value>, given: &[Value]) -> Result<PlacedMessages, F
             places.push(None);
         }
     }
-    let mut called = Vec::new();
+    let mut calls = CallLedger::default();
     for (place, message) in given.iter().enumerate() {
-        let read = read_message(message, &mut called).map_err(|rule| {
+        let read = read_message(message, &mut calls).map_err(|rule| {
             fault(&format!("/messages/{place}"), &format!("message {place}"), rule)
         })?;
         places.resize(places.len() + read.len(), Some(place));
@@ -193,8 +212,8 @@ fn messages(system: Option<&Value>, given: &[Value]) -> Result<PlacedMessages, F
     Ok((messages, places))
 }
 
-/// A message, or several: what tools gave is a message each. `called` are the ids of calls so far.
-fn read_message(message: &Value, called: &mut Vec<String>) -> Result<Vec<Value>, Broken> {
+/// A message, or several: what tools gave is a message each. `calls` are those so far.
+fn read_message(message: &Value, calls: &mut CallLedger) -> Result<Vec<Value>, Broken> {
     only(message, &["role", "content"], &["cache_control"])?;
     let role = blocks::text(message, "role")?;
     if !["user", "assistant"].contains(&role) {
@@ -210,7 +229,7 @@ fn read_message(message: &Value, called: &mut Vec<String>) -> Result<Vec<Value>,
     };
     let mut parts = Parts::default();
     for (place, block) in blocks.iter().enumerate() {
-        let read = parts.add(role, block, called);
+        let read = parts.add(role, block, calls);
         read.map_err(|rule| within(&format!("content/{place}"), rule))?;
     }
     Ok(parts.into_messages(role))
@@ -227,7 +246,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn add(&mut self, role: &str, block: &Value, called: &mut Vec<String>) -> Result<(), Broken> {
+    fn add(&mut self, role: &str, block: &Value, calls: &mut CallLedger) -> Result<(), Broken> {
         match (block["type"].as_str().unwrap_or_default(), role) {
             ("text", _) => {
                 only(block, &["text"], &SILENT)?;
@@ -239,12 +258,8 @@ impl Parts {
                 let (id, name) = (blocks::text(block, "id")?, blocks::text(block, "name")?);
                 let input = Some(&block["input"]).filter(|input| input.is_object());
                 let input = input.ok_or_else(|| broken("input", "\"input\" is no object"))?;
-                if called.iter().any(|of_call| of_call == id) {
-                    let rule = format!("two tool_use have the id {id:?}; each has its own");
-                    return Err(broken("id", rule));
-                }
+                calls.call(Some(id)).map_err(|rule| broken("id", rule.to_string()))?;
                 self.calls.push(call(id, name, &input.to_string()));
-                called.push(id.to_owned());
             }
             ("thinking", "assistant") => {
                 only(block, &["thinking", "signature"], &SILENT)?;
@@ -255,12 +270,7 @@ impl Parts {
             ("tool_result", "user") => {
                 only(block, &["tool_use_id", "content", "is_error"], &SILENT)?;
                 let id = blocks::text(block, "tool_use_id")?;
-                if !called.iter().any(|of_call| of_call == id) {
-                    let rule = format!(
-                        "no tool_use before it has the id {id:?}; give the assistant's message with the call too"
-                    );
-                    return Err(broken("tool_use_id", rule));
-                }
+                calls.result(Some(id)).map_err(|rule| broken("tool_use_id", rule.to_string()))?;
                 let content = match &block["content"] {
                     Value::Null => String::new(),
                     content => words(content).map_err(|rule| within("content", rule))?,
@@ -419,6 +429,16 @@ mod tests {
                     {"role": "user", "content": [result]},
                 ]}),
                 "/messages/1/content/0/content/0/type",
+            ),
+            (
+                json!({"messages": [
+                    {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+                    {"role": "user", "content": [
+                        {"type": "tool_result", "tool_use_id": "a", "content": "1"},
+                        {"type": "tool_result", "tool_use_id": "a", "content": "2"},
+                    ]},
+                ]}),
+                "/messages/1/content/1/tool_use_id",
             ),
             (
                 user(json!([{"type": "tool_use", "id": "a", "name": "f", "input": {}}])),

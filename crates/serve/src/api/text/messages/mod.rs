@@ -28,7 +28,8 @@ use output::Head;
 
 /// Writes the next message of a conversation.
 ///
-/// As Anthropic spells it: the whole conversation is sent each time, since nothing is stored. With
+/// As Anthropic spells it: the whole conversation is sent each time, since nothing is stored, and
+/// `max_tokens` with it. With
 /// `stream` the answer comes in parts, server-sent events, of which `message_stop` is the last.
 #[utoipa::path(
     post, path = "/v1/messages", operation_id = "create_message", tag = "text", request_body = MessageBody,
@@ -52,7 +53,7 @@ pub(crate) async fn create(
     let served = table.text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
     let Conversation { chat, places, warnings: mut all } =
-        Conversation::new(own, text).map_err(Problem::of_faults)?;
+        Conversation::to_answer(own, text).map_err(Problem::of_faults)?;
     let question = prepared((&table, &served), until, move |served, settings, is_gone| {
         chat.check(served.model(), settings, is_gone)
     });

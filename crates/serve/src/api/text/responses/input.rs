@@ -1,7 +1,7 @@
 //! Members of a response as those of a chat.
 
 use palmette_document::{Fault, Faults};
-use palmette_text::question::ChatQuestion;
+use palmette_text::question::{CallLedger, ChatQuestion};
 use serde_json::{Map, Value, json};
 
 use super::super::blocks::{self, Broken, broken, call, fault, only, response_format};
@@ -107,16 +107,22 @@ pub(super) fn renamed(mut problem: Problem, flat: &[(usize, String)]) -> Problem
             *text = text.replace(&of_chat, &own);
         }
     }
-    blocks::renamed(problem, |pointer| {
-        let names = [
-            ("/messages", "/input"),
-            ("/response_format", "/text/format"),
-            ("/max_tokens", "/max_output_tokens"),
-            ("/reasoning_effort", "/reasoning/effort"),
-            ("/verbosity", "/text/verbosity"),
-        ];
+    let names = [
+        ("response_format", "text.format"),
+        ("max_tokens", "max_output_tokens"),
+        ("reasoning_effort", "reasoning.effort"),
+        ("verbosity", "text.verbosity"),
+    ];
+    blocks::renamed(problem, &names, |pointer| {
         // Items and messages are not the same ones.
-        names.iter().find(|(of_chat, _)| pointer.starts_with(of_chat)).map(|(_, own)| (*own).into())
+        if pointer.starts_with("/messages") {
+            return Some("/input".to_owned());
+        }
+        let own = |(of_chat, own): &(&str, &str)| {
+            let is_it = pointer.strip_prefix('/')?.starts_with(of_chat);
+            is_it.then(|| format!("/{}", own.replace('.', "/")))
+        };
+        names.iter().find_map(own)
     })
 }
 
@@ -152,8 +158,9 @@ fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Fault> {
     match &own.input {
         Value::String(text) => messages.push(json!({"role": "user", "content": text})),
         Value::Array(items) => {
+            let mut calls = CallLedger::default();
             for (place, item) in items.iter().enumerate() {
-                let read = add_item(&mut messages, item);
+                let read = add_item(&mut messages, &mut calls, item);
                 read.map_err(|rule| {
                     fault(&format!("/input/{place}"), &format!("input {place}"), rule)
                 })?;
@@ -167,7 +174,7 @@ fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Fault> {
 /// Members that items have besides those of their type, and that tell a model nothing.
 const OF_ALL: [&str; 4] = ["id", "phase", "status", "type"];
 
-fn add_item(messages: &mut Vec<Value>, item: &Value) -> Result<(), Broken> {
+fn add_item(messages: &mut Vec<Value>, calls: &mut CallLedger, item: &Value) -> Result<(), Broken> {
     let text = |name: &str| blocks::text(item, name);
     let kind = item["type"].as_str();
     match kind.or_else(|| item.get("role").map(|_| "message")) {
@@ -177,13 +184,15 @@ fn add_item(messages: &mut Vec<Value>, item: &Value) -> Result<(), Broken> {
         }
         Some("function_call") => {
             only(item, &["call_id", "name", "arguments"], &OF_ALL)?;
-            let (name, arguments) = (text("name")?, text("arguments")?);
-            add_call(messages, call(text("call_id")?, name, arguments));
+            let (id, name, arguments) = (text("call_id")?, text("name")?, text("arguments")?);
+            calls.call(Some(id)).map_err(|rule| broken("call_id", rule.to_string()))?;
+            add_call(messages, call(id, name, arguments));
         }
         Some("custom_tool_call") => {
             only(item, &["call_id", "name", "input"], &OF_ALL)?;
             let custom = json!({"name": text("name")?, "input": text("input")?});
             let id = text("call_id")?;
+            calls.call(Some(id)).map_err(|rule| broken("call_id", rule.to_string()))?;
             add_call(messages, json!({"id": id, "type": "custom", "custom": custom}));
         }
         Some("function_call_output" | "custom_tool_call_output") => {
@@ -192,12 +201,7 @@ fn add_item(messages: &mut Vec<Value>, item: &Value) -> Result<(), Broken> {
                 broken("output", "\"output\" is neither a text nor a list of parts of text")
             })?;
             let id = text("call_id")?;
-            let mut calls = messages.iter().filter_map(|said| said["tool_calls"].as_array());
-            if !calls.any(|calls| calls.iter().any(|call| call["id"] == id)) {
-                let rule =
-                    format!("no call before it has the call_id {id:?}; give the call's item too");
-                return Err(broken("call_id", rule));
-            }
+            calls.result(Some(id)).map_err(|rule| broken("call_id", rule.to_string()))?;
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
         }
         // What was thought in earlier turns is left out, as templates do.
@@ -335,6 +339,21 @@ mod tests {
                     {"type": "function_call_output", "call_id": "c2", "output": "1"},
                 ]}),
                 "/input/1/call_id",
+            ),
+            (
+                json!({"input": [
+                    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+                    {"type": "custom_tool_call", "call_id": "c1", "name": "g", "input": ""},
+                ]}),
+                "/input/1/call_id",
+            ),
+            (
+                json!({"input": [
+                    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+                    {"type": "function_call_output", "call_id": "c1", "output": "1"},
+                    {"type": "function_call_output", "call_id": "c1", "output": "2"},
+                ]}),
+                "/input/2/call_id",
             ),
         ] {
             let faults = read(members.clone()).unwrap_err();
