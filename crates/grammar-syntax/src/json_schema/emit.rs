@@ -436,7 +436,7 @@ impl Emitter<'_, '_> {
             false => self.spelling.quoted(&names.regex()),
             true => {
                 self.check_names(names, NamePlace::Bare)?;
-                match NamePlace::Bare.bare_names(names) {
+                match NamePlace::bare_names(names) {
                     None => return Ok(self.nothing()),
                     Some(spelled) => spelled,
                 }

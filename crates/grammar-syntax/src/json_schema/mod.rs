@@ -97,7 +97,6 @@ pub use options::{
     Digits, Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder,
     Whitespace,
 };
-pub(super) use parameter_names::is_python_word;
 pub use parameter_styles::{ITEM, PARAMETER_STYLES, ParameterStyle};
 pub use separators::{SeparatorError, Separators};
 

@@ -14,9 +14,7 @@ use crate::{CharClass, Regex};
 pub(super) enum NamePlace {
     /// Marks of a style.
     Marks(&'static ParameterStyle),
-    /// Keywords of a call in Python.
-    Keyword,
-    /// An object in a notation with bare names.
+    /// A call's keywords, as in Python, or an object in a notation with bare names.
     Bare,
 }
 
@@ -30,25 +28,19 @@ impl NamePlace {
             Self::Marks(_) => (name.trim() != name || name.contains(is_in_marks)).then_some(
                 "a name between marks has no blanks at its ends, and no quotes (\"), angle brackets (< >) or control characters",
             ),
-            Self::Keyword if is_python_word(name) => Some("it is a word of Python's own"),
-            Self::Keyword | Self::Bare => (!is_bare(name)).then_some(
+            Self::Bare => (!is_bare(name)).then_some(
                 "a name without quotes has no blanks and none of < > \" ' = / ｜ : , ( ) [ ] { } \\",
             ),
         }
     }
 
-    /// The names of a set that can be written bare, as a regular expression; `None` where there is
+    /// Those of a set that can be written bare, as a regular expression; `None` where there is
     /// none.
-    pub(super) fn bare_names(self, names: &StringSet) -> Option<Regex> {
+    pub(super) fn bare_names(names: &StringSet) -> Option<Regex> {
         match names {
             StringSet::All { .. } => {
                 let bare = Regex::Class(CharClass::any().difference(&no_bare_name()));
-                let mut all = vec![names.regex(), bare.repeat(1, None)];
-                if self == Self::Keyword {
-                    let words = PYTHON_WORDS.iter().map(|word| Regex::literal(word));
-                    all.push(Regex::complement(Regex::alternate(words)));
-                }
-                Some(Regex::and(all))
+                Some(Regex::and([names.regex(), bare.repeat(1, None)]))
             }
             StringSet::OneOf(listed) => {
                 let can_be = |name: &&Arc<str>| is_bare(name);
@@ -59,19 +51,6 @@ impl NamePlace {
         }
     }
 }
-
-/// True for a word that Python keeps for itself, so that no call or keyword in Python has it for a
-/// name.
-pub(crate) fn is_python_word(name: &str) -> bool {
-    PYTHON_WORDS.contains(&name)
-}
-
-const PYTHON_WORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
-    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
-    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-    "with", "yield",
-];
 
 fn is_bare(name: &str) -> bool {
     let outside = no_bare_name();

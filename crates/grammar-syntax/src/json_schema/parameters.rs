@@ -104,10 +104,10 @@ impl Emitter<'_, '_> {
     /// # Errors
     /// When one that the schema lists cannot be written.
     pub(super) fn parameter_name(&mut self, names: &StringSet, frame: Frame) -> Result<Symbol> {
-        let place = frame.style.map_or(NamePlace::Keyword, NamePlace::Marks);
+        let place = frame.style.map_or(NamePlace::Bare, NamePlace::Marks);
         self.check_names(names, place)?;
         let Some(style) = frame.style else {
-            let Some(name) = place.bare_names(names) else { return Ok(self.nothing()) };
+            let Some(name) = NamePlace::bare_names(names) else { return Ok(self.nothing()) };
             let regex = Regex::concat([name, Regex::literal("=")]);
             return self.pattern("name=", regex, None);
         };
@@ -117,7 +117,7 @@ impl Emitter<'_, '_> {
                 Regex::alternate(written.map(|name| Regex::literal(&name)))
             }
             // A name that could be taken for a mark is none, nor for one with an escape.
-            StringSet::All { .. } => match place.bare_names(names) {
+            StringSet::All { .. } => match NamePlace::bare_names(names) {
                 None => return Ok(self.nothing()),
                 Some(regex) if style.escapes_names => {
                     let escapes = [Regex::anything(), Regex::literal("&"), Regex::anything()];

@@ -273,16 +273,10 @@ impl<'f> Tools<'f> {
                 "{name:?} is no name of a tool: it has no blanks at its ends, and no quotes, backslashes, brackets (< > [ ]) or control characters"
             ));
         }
-        let ToolFormat { name: format, arguments, .. } = *self.format;
+        let format = self.format.name;
         if self.format.has_bare_names() && !name.chars().all(ToolFormat::is_in_bare_name) {
             return Err(format!(
                 "{name:?} cannot be called in the format {format}, which writes names without quotes: they have letters, digits and _ - . : / alone"
-            ));
-        }
-        if arguments == ArgumentStyle::Keywords && is_python_word(name) {
-            return Err(format!(
-                "{name:?} cannot be called in the format {format}, which writes calls as Python does: it is a word of Python's own; rename it, or write calls \
-                 in another format"
             ));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Ledger of a conversation's calls: each has its own id and one result at most.
+//! Ledger of a conversation's calls: ids tell those that wait apart, each has one result at most.
 
 use std::collections::HashMap;
 
@@ -24,8 +24,8 @@ pub struct CallLedger {
 /// A call or a result that cannot stand where it does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Two calls of one id.
-    #[error("two calls have the id {0:?}; each has its own")]
+    /// Two calls of one id, neither of which has a result.
+    #[error("two calls have the id {0:?}, and neither a result; each has its own")]
     Twice(String),
     /// A result of a call that is not there.
     #[error(
@@ -48,10 +48,11 @@ impl CallLedger {
     /// Takes down a call.
     ///
     /// # Errors
-    /// When another has its id.
+    /// When another that waits for a result has its id. Models that count the calls of a turn
+    /// begin again with the next.
     pub fn call(&mut self, id: Option<&str>) -> Result<(), CallError> {
         match id {
-            Some(id) if self.has_result.contains_key(id) => {
+            Some(id) if self.has_result.get(id) == Some(&false) => {
                 return Err(CallError::Twice(id.to_owned()));
             }
             Some(id) => drop(self.has_result.insert(id.to_owned(), false)),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_has_an_id_of_its_own_and_one_result_at_most() {
+    fn calls_that_wait_have_ids_of_their_own_and_one_result_at_most() {
         let calls = |ids: &[&str]| {
             let calls: Vec<Value> = ids
                 .iter()
@@ -150,8 +151,14 @@ mod tests {
             Some(("/messages/0/tool_calls/1/id", "two calls have the id \"a\"")),
         );
         check(
-            json!([calls(&["a"]), result("a"), calls(&["a"])]),
+            json!([calls(&["a"]), user, calls(&["a"])]),
             Some(("/messages/2/tool_calls/0/id", "each has its own")),
+        );
+        // Models that count the calls of a turn begin again.
+        check(json!([calls(&["a"]), result("a"), calls(&["a"]), result("a")]), None);
+        check(
+            json!([calls(&["a"]), result("a"), calls(&["a"]), result("a"), result("a")]),
+            Some(("/messages/4/tool_call_id", "has a result already")),
         );
         check(
             json!([calls(&["a"]), result("b")]),
