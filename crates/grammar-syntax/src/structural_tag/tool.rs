@@ -4,7 +4,6 @@ use super::format::Language;
 use super::members::{Members, Result, meant};
 use super::tool_formats::ToolFormat;
 use crate::json_schema::source::{Json, JsonId};
-use crate::json_schema::{ArgumentStyle, is_python_word};
 
 /// A tool that may be called.
 #[derive(Clone, Debug)]
