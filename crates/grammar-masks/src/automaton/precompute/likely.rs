@@ -20,7 +20,7 @@ pub(super) type Cost = u32;
 /// A byte of a text that the grammar spells.
 const SPELLED: Cost = 1;
 /// A common byte where there is a choice.
-const COMMON: Cost = 8;
+pub(super) const COMMON: Cost = 8;
 /// Another byte.
 const RARE: Cost = 64;
 /// A place where tokens are not likely to be cut.
@@ -30,7 +30,7 @@ pub(super) const LATER: Cost = 256;
 const FEW: usize = 2;
 
 /// Bytes that stand for a kind, in this order: those that make it a common one.
-const LIKELY: &[u8] = b"e1 A-\n";
+const LIKELY: &[u8] = b"e1 A-";
 
 /// A token in progress: a node of the vocabulary's trie, and its last byte.
 #[derive(Clone, Copy, Debug)]

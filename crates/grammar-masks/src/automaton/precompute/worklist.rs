@@ -455,7 +455,13 @@ impl Worklist {
                 }
             }
         }
-        found.iter_mut().for_each(|step| step.cost = step.kind.cost());
+        for step in &mut found {
+            step.cost = step.kind.cost();
+            // In a programming language every line ends.
+            if self.is_by_tops() && step.kind.bytes.contains(b'\n') {
+                step.cost = step.cost.min(likely::COMMON);
+            }
+        }
         let found: Arc<[Step]> = found.into();
         self.steps.insert(state, Arc::clone(&found));
         Ok(found)
