@@ -34,7 +34,7 @@ impl NamePlace {
         }
     }
 
-    /// Those of a set that can be written bare, as a regular expression; `None` where there is
+    /// Regular expression of the names of a set that can be written bare; `None` where there is
     /// none.
     pub(super) fn bare_names(names: &StringSet) -> Option<Regex> {
         match names {
