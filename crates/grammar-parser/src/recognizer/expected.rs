@@ -70,7 +70,9 @@ impl Recognizer {
                 bytes.push(byte);
             }
         }
-        let is_blank = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
+        // Where lines end statements, what is missing may be the end of one.
+        let ends_line = |byte: u8| byte == b'\n' && self.layer().indentation.is_some();
+        let is_blank = |byte: &u8| *byte == b' ' || byte.is_ascii_control() && !ends_line(*byte);
         if !bytes.iter().all(is_blank) {
             bytes.retain(|byte| !is_blank(byte));
         }

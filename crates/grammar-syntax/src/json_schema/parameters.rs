@@ -85,8 +85,8 @@ impl Emitter<'_, '_> {
         let num_declared = plan.places.iter().filter(|place| place.declared).count();
         let others = plan.is_open() || num_declared < plan.places.len();
         if plan.tells_names_apart() && others {
-            let reason = "parameters between marks are not counted where they may have names that are not declared; \
-                          leave minProperties out, or set additionalProperties to false";
+            let reason = "minProperties counts parameters, and outside of JSON none are counted that have no declared names; \
+                          leave it out, or set additionalProperties to false";
             return Err(self.compiler.unsupported(self.compiler.place(), reason));
         }
         Ok(match order {

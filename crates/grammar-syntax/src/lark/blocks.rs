@@ -103,8 +103,8 @@ fn detected(
             problems.add(
                 &terminals.drafts[mark].range,
                 format!(
-                    "`{indent}` begins a block after the end of a line, and {what}: name the terminal that ends lines `_NEWLINE`, or \
-                     name it in the options"
+                    "`{indent}` begins a block after the end of a line, and {what}: name the terminal that ends lines `_NEWLINE` \
+                     (in a library, `indentation` of the options names another)"
                 ),
             );
             None

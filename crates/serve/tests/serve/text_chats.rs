@@ -104,6 +104,15 @@ async fn tools_are_called_whole_and_in_parts() {
     let choice = &first.expect("a call within 200 tokens")["choices"][0];
     assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
     check_lamp(choice["message"]["tool_calls"][0]["function"]["arguments"].as_str().unwrap());
+    // A call that a text of the request's breaks off is none to be made.
+    let mut stopped = asked.clone();
+    stopped["stop"] = json!(["colour"]);
+    let answer = writing.chat(stopped.clone()).await.ok();
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
+    stopped["stream"] = json!(true);
+    let events = writing.chat(stopped).await.events();
+    let ends = events.iter().filter_map(|event| event["choices"][0]["finish_reason"].as_str());
+    assert_eq!(ends.collect::<Vec<_>>(), ["stop"]);
     // Words beside calls are whole wherever they are cut off.
     let mut words = asked.clone();
     words.as_object_mut().unwrap().extend(

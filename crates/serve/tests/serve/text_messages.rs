@@ -206,6 +206,12 @@ async fn tools_are_called_and_what_they_gave_is_read() {
         (&json!("max_tokens"), &json!({}))
     );
     assert!(cut["content"][0]["partial_json"].is_string(), "{cut}");
+    let stopped = json!({"tools": [tool], "tool_choice": {"type": "any"}, "max_tokens": 200, "stop_sequences": ["colour"]});
+    let stopped = both(&writing, stopped).await;
+    assert_eq!(
+        (&stopped["stop_reason"], &stopped["stop_sequence"]),
+        (&json!("stop_sequence"), &json!("colour"))
+    );
     // Tools that a provider runs are left out, which is said.
     let hosted = json!({"type": "web_search_20250305", "name": "web_search"});
     let left_out = both(&writing, json!({"tools": [hosted, tool], "tool_choice": {"type": "any"}, "thinking": {"type": "adaptive"}})).await;

@@ -39,6 +39,9 @@ pub enum CallError {
          cut this result off with them"
     )]
     NoneWaits,
+    /// An id that is no text.
+    #[error("the id {0} is no text; give it as the call has it, in quotes")]
+    NoText(String),
     /// A second result of a call.
     #[error("the call {0:?} has a result already; leave one of them out")]
     HasResult(String),
@@ -90,21 +93,26 @@ impl CallLedger {
     /// For the first call or result that cannot stand where it does.
     pub fn check(messages: &[Value]) -> Result<(), Fault> {
         let mut ledger = Self::default();
-        let named = |id: &'_ Value| id.as_str().filter(|id| !id.is_empty()).map(str::to_owned);
+        let named = |id: &Value| match id {
+            Value::Null => Ok(None),
+            Value::String(id) => Ok(Some(id.clone()).filter(|id| !id.is_empty())),
+            other => Err(CallError::NoText(other.to_string())),
+        };
         for (place, message) in messages.iter().enumerate() {
             let fault = |at: String, error: CallError| {
                 Fault::new(format!("/messages/{place}/{at}"), format!("message {place}: {error}"))
             };
-            for (number, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate()
-            {
-                ledger
-                    .call(named(&call["id"]).as_deref())
+            // In messages of others templates show no calls.
+            let calls = Some(&message["tool_calls"]).filter(|_| message["role"] == "assistant");
+            let calls = calls.and_then(Value::as_array).into_iter().flatten();
+            for (number, call) in calls.enumerate() {
+                named(&call["id"])
+                    .and_then(|id| ledger.call(id.as_deref()))
                     .map_err(|error| fault(format!("tool_calls/{number}/id"), error))?;
             }
             if message["role"] == "tool" {
-                let id = named(&message["tool_call_id"]);
-                ledger
-                    .result(id.as_deref())
+                named(&message["tool_call_id"])
+                    .and_then(|id| ledger.result(id.as_deref()))
                     .map_err(|error| fault("tool_call_id".to_owned(), error))?;
             }
         }
@@ -171,6 +179,15 @@ mod tests {
         check(
             json!([calls(&["a"]), result("a"), result("a")]),
             Some(("/messages/2/tool_call_id", "the call \"a\" has a result already")),
+        );
+        check(
+            json!([calls(&["a"]), {"role": "tool", "tool_call_id": 5, "content": "7"}]),
+            Some(("/messages/1/tool_call_id", "the id 5 is no text")),
+        );
+        let of_user = json!({"role": "user", "content": "a", "tool_calls": [{"id": "a"}]});
+        check(
+            json!([of_user, result("a")]),
+            Some(("/messages/1/tool_call_id", "no call before it has the id \"a\"")),
         );
         // Ids may be left out, where templates have no place for them.
         let (unnamed, given) = (

@@ -152,7 +152,8 @@ impl WrittenText {
             FinishReason::Length if self.ended.is_complete && self.ends_with_call() => "tool_calls",
             FinishReason::Length => "length",
             FinishReason::Cancelled => "cancelled",
-            _ if self.calls().iter().any(|call| call.is_whole) => "tool_calls",
+            // Of a call that was broken off nobody is to make one.
+            _ if self.calls().last().is_some_and(|call| call.is_whole) => "tool_calls",
             _ => "stop",
         }
     }

@@ -23,7 +23,8 @@ pub(crate) struct AheadArgs {
         value_parser = seconds
     )]
     ahead: Option<Duration>,
-    /// Memory at which going ahead ends, in MiB
+    /// Memory at which going ahead ends, in MiB: of the grammar, its lexer and what is to be done,
+    /// and not of the nodes and masks alone
     #[arg(long, value_name = "MIB", default_value_t = 256, requires = "ahead")]
     ahead_mib: usize,
 }
@@ -91,6 +92,7 @@ impl Ahead {
         let end = match self.stopped {
             None if self.is_complete => "all there are".to_owned(),
             None => "all that were found".to_owned(),
+            Some(why) if self.open == 0 => format!("some stacks left open when {why} ran out"),
             Some(why) => format!("{} left open when {why} ran out", count(self.open)),
         };
         format!(
@@ -106,5 +108,6 @@ impl Ahead {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text} is no number of seconds"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    let rule = |_| format!("{text} seconds are too many, or none; give a number from 0 on");
+    Duration::try_from_secs_f64(seconds).map_err(rule)
 }

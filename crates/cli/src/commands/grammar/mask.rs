@@ -74,7 +74,7 @@ struct Report {
     in_progress: Vec<String>,
     /// Terminals that may come after it, if it may end here.
     next: Vec<String>,
-    /// The bytes that must follow, shown as text.
+    /// The bytes that must follow, shown as text; the first of them, where they are many.
     forced: String,
     /// The shortest way to the end that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +82,10 @@ struct Report {
     mask_us: f64,
     tokens: Vec<u32>,
 }
+
+/// Bytes that must follow of which so many are shown: where a text can be read in many ways each
+/// takes longer than the one before.
+const SHOWN_FORCED: usize = 256;
 
 /// Characters of a way that are shown.
 const SHOWN_WAY: usize = 200;
@@ -112,7 +116,7 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let began = Instant::now();
     fill(&constraint, &state, &mut scratch, &mut row, args)?;
     let mask_us = began.elapsed().as_secs_f64() * 1e6;
-    let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
+    let forced = constraint.forced_bytes(&state, SHOWN_FORCED, &mut scratch)?;
     let way = match args.tokens_left {
         Some(_) => {
             let work = MaskBudget::of_steps(args.mask_steps, None);

@@ -88,6 +88,8 @@ pub(super) struct Reader {
     begun: usize,
     /// True where a whole call came last.
     is_after_call: bool,
+    /// True while a call goes on, and after one that was broken off.
+    is_call_cut: bool,
     /// The call of a custom tool that is being read, and its arguments so far.
     custom: Option<(String, String)>,
 }
@@ -117,7 +119,7 @@ impl Reader {
     pub(super) fn new(calling: Option<&Calling>) -> Self {
         let calls = calling.map(Calling::reader);
         let customs = calling.map_or_else(Vec::new, |calling| calling.customs.clone());
-        Self { calls, customs, begun: 0, is_after_call: false, custom: None }
+        Self { calls, customs, begun: 0, is_after_call: false, is_call_cut: false, custom: None }
     }
 
     /// Tokens of the reasoning among those that come next.
@@ -144,7 +146,8 @@ impl Reader {
             FinishReason::Length if ended.is_complete && self.is_after_call => {
                 FinishName::ToolCalls
             }
-            reason => finish_name(reason, self.begun > 0),
+            // Of a call that was broken off nobody is to make one.
+            reason => finish_name(reason, self.begun > 0 && !self.is_call_cut),
         };
         (pieces, name)
     }
@@ -153,6 +156,11 @@ impl Reader {
         let mut parts = Vec::with_capacity(pieces.len());
         for piece in pieces {
             self.begun += usize::from(matches!(piece, Piece::CallBegin { .. }));
+            match piece {
+                Piece::CallBegin { .. } => self.is_call_cut = true,
+                Piece::CallEnd { is_whole } => self.is_call_cut = !is_whole,
+                _ => {}
+            }
             self.is_after_call = match &piece {
                 Piece::CallEnd { is_whole } => *is_whole,
                 Piece::Text(text) => self.is_after_call && text.trim_ascii().is_empty(),
