@@ -163,11 +163,11 @@ fn main() -> anyhow::Result<()> {
                 running.stop();
             }
             let (visited, open) = running.progress();
-            let stopped = running.join()?.stopped;
+            let done = running.join()?;
             let ms = began.elapsed().as_secs_f64() * 1e3;
             ahead_ms.push(ms);
             if arguments.slowest > 0 {
-                println!("ahead {name}: {visited} visited, {open} open, {ms:.1} ms, {stopped:?}");
+                println!("ahead {name}: {visited} visited, {open} open, {ms:.1} ms, {done:?}");
             }
         }
         let texts: Vec<Vec<TokenId>> = case["texts"]
