@@ -66,7 +66,7 @@ impl<T: Copy + Eq + Hash> Queue<T> {
 }
 
 /// At most so many wait to be looked at; others are made when they are asked for.
-const MAX_OPEN: usize = 1 << 20;
+const MAX_OPEN: usize = 1 << 17;
 
 /// A node that was looked at.
 struct VisitedNode {
