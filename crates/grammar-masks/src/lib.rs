@@ -14,7 +14,7 @@
 //! along the pair.
 //!
 //! [`MaskAutomaton`] is the engine. Its parts: `residuals` (token effects, and the simulation of
-//! the parser that decides about suffixes), `stack_automaton`, `states_below`, `mask_pool`, and
+//! the parser that decides about suffixes), `stack_automaton`, `predecessors`, `mask_pool`, and
 //! `automaton`, which puts them together under a lock. The trie [`walk`] is the definition,
 //! executed; a third engine, by the sequences of terminals that tokens spell, is in a crate for
 //! tests and measurements. None imports another, and they give the same masks.
@@ -103,7 +103,7 @@
 //! (`residuals/layer_states.rs`): line's ends within brackets are dropped, ends of a line within
 //! tokens are told apart by the depth of the next line (`residuals/line_ends.rs`), and marks are
 //! shifted before the next lexeme begins. What is left of a token that can end no line is the same
-//! whatever blocks are open (`residuals/line_ends_below.rs`), and blocks that no token tells apart
+//! whatever blocks are open (`residuals/line_end_bounds.rs`), and blocks that no token tells apart
 //! by their depths are one (`residuals/relative_layers.rs`).
 //!
 //! Scopes of distinct names are another layer (`grammar-parser/src/names/`): a position remembers
@@ -181,9 +181,9 @@
 mod automaton;
 mod mask_pool;
 pub mod member_walk;
+mod predecessors;
 mod residuals;
 mod stack_automaton;
-mod states_below;
 mod tables;
 pub mod token_cut;
 pub mod vocabulary;

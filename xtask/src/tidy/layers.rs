@@ -90,10 +90,10 @@ const CRATES: &[(&str, Layers)] = &[
             ("token_cut", &[]),
             ("tables", &[]),
             ("stack_automaton", &["tables"]),
-            ("states_below", &[]),
+            ("predecessors", &[]),
             (
                 "residuals",
-                &["vocabulary", "tables", "stack_automaton", "states_below", "mask_pool"],
+                &["vocabulary", "tables", "stack_automaton", "predecessors", "mask_pool"],
             ),
             ("mask_pool", &["tables", "residuals"]),
             (
@@ -102,7 +102,7 @@ const CRATES: &[(&str, Layers)] = &[
                     "vocabulary",
                     "tables",
                     "stack_automaton",
-                    "states_below",
+                    "predecessors",
                     "mask_pool",
                     "residuals",
                 ],

@@ -10,7 +10,7 @@ use palmette_grammar_regex::expressions::Horizon;
 
 use crate::residuals::Residuals;
 use crate::vocabulary::{
-    LineBlanks, NameTokens, NumberedTokens, Spellings, TakenByLines, VocabularyFingerprint,
+    LineBlanks, LineEndTail, NameTokens, NumberedTokens, Spellings, VocabularyFingerprint,
 };
 use crate::{Grammar, TokenPattern};
 
@@ -94,7 +94,7 @@ impl PreparedVocabulary {
     /// are first asked for.
     pub(crate) fn line_blanks(&self) -> &[LineBlanks; 3] {
         let make = |taken| LineBlanks::new(&self.vocabulary, taken);
-        self.line_blanks.get_or_init(|| TakenByLines::ALL.map(make))
+        self.line_blanks.get_or_init(|| LineEndTail::ALL.map(make))
     }
 
     /// Counts a mask that was found by walking the trie.

@@ -6,7 +6,7 @@
 
 use palmette_grammar_parser::blocks::{Blocks, Layer, Letter, Line, Marks};
 
-use super::line_ends_below::LineEndsBelow;
+use super::line_end_bounds::LineEndBounds;
 use super::relative_layers::RelativeLayers;
 use crate::tables::{IndexSet, table_bytes};
 
@@ -89,7 +89,7 @@ impl LayerStates {
     }
 
     /// The state as far as it matters to what is left of a token, where lines may end so.
-    pub(super) fn before(&mut self, id: LayerId, ends: Option<LineEndsBelow>) -> LayerId {
+    pub(super) fn before(&mut self, id: LayerId, ends: Option<LineEndBounds>) -> LayerId {
         let LayerState { ref blocks, marks, line } = *self.get(id);
         let blocks = match (ends, self.relative.bounds()) {
             (None, _) => Blocks::default(),

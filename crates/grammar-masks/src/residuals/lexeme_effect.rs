@@ -16,14 +16,14 @@ use palmette_grammar_parser::recognizer::Recognizer;
 use palmette_grammar_regex::ByteSet;
 
 use super::lexemes::LexemeId;
-use super::line_ends_below::{LineEndBytes, LineEndsBelow};
+use super::line_end_bounds::{LineEndBounds, LineEndBytes};
 use super::place::Place;
 use super::residual_id::ResidualId;
 use super::suffix_set::SuffixSetId;
 use super::suffix_trie::SuffixId;
 use crate::TerminalSet;
 use crate::tables::table_bytes;
-use crate::vocabulary::TakenByLines;
+use crate::vocabulary::LineEndTail;
 
 /// Effect of what lexemes have in common at their front: blanks, and the first byte of the text
 /// then, if there is one.
@@ -81,7 +81,7 @@ pub(super) struct LexemeEffects {
     pub(super) first_bytes: Vec<ByteSet>,
     line_end_bytes: Option<LineEndBytes>,
     /// Lines' ends in what is left of tokens, by place.
-    line_ends: HashMap<SuffixId, Option<LineEndsBelow>>,
+    line_ends: HashMap<SuffixId, Option<LineEndBounds>>,
     /// Memory that they own.
     pub(super) bytes: usize,
 }
@@ -92,7 +92,7 @@ impl LexemeEffects {
         table_bytes::<(Head, HeadEffect)>(self.heads.len())
             + table_bytes::<(LexemeAt, LexemeEffect)>(self.effects.len())
             + table_bytes::<(SuffixId, Arc<TerminalSet>)>(self.viable.len())
-            + table_bytes::<(SuffixId, LineEndsBelow)>(self.line_ends.len())
+            + table_bytes::<(SuffixId, LineEndBounds)>(self.line_ends.len())
             + self.bytes
     }
 
@@ -100,8 +100,8 @@ impl LexemeEffects {
     pub(super) fn line_ends(
         &mut self,
         recognizer: &Recognizer,
-        taken: impl FnOnce() -> TakenByLines,
-    ) -> (LineEndBytes, &mut HashMap<SuffixId, Option<LineEndsBelow>>) {
+        tail: impl FnOnce() -> LineEndTail,
+    ) -> (LineEndBytes, &mut HashMap<SuffixId, Option<LineEndBounds>>) {
         self.find_first_bytes(recognizer);
         let first_bytes = &self.first_bytes;
         let bytes = *self.line_end_bytes.get_or_insert_with(|| {
@@ -112,7 +112,7 @@ impl LexemeEffects {
                     bytes.close.unite(&first_bytes[close.index()]);
                 }
             }
-            bytes.taken = taken();
+            bytes.tail = tail();
             bytes
         });
         (bytes, &mut self.line_ends)

@@ -14,7 +14,7 @@ use super::effect_walk::EffectWalk;
 use super::layer_states::LayerId;
 use super::lexeme_effect::{HeadEffect, LexemeEffect};
 use super::lexemes::LexemeId;
-use super::line_ends_below::LineEndsBelow;
+use super::line_end_bounds::LineEndBounds;
 use super::mask_failure::MaskFailure;
 use super::place::Place;
 use super::simulation_context::{Memos, SimulationContext};
@@ -48,9 +48,9 @@ impl Memos<'_, '_, '_> {
             return layer;
         }
         let SuffixSets { effects, layer_states, .. } = &mut *self.suffix_sets;
-        let taken = || layer_states.relative.bounds().map(|all| all.taken).unwrap_or_default();
-        let (bytes, known) = effects.line_ends(recognizer, taken);
-        let find = || LineEndsBelow::find(&residuals.suffixes, trie, place, &bytes);
+        let tail = || layer_states.relative.bounds().map(|all| all.tail).unwrap_or_default();
+        let (bytes, known) = effects.line_ends(recognizer, tail);
+        let find = || LineEndBounds::find(&residuals.suffixes, trie, place, &bytes);
         let ends = *known.entry(place).or_insert_with(find);
         layer_states.before(layer, ends)
     }

@@ -12,7 +12,7 @@ use palmette_grammar_parser::{LexerError, Lexing};
 use super::layer_states::{LayerId, LayerState, LayerStates};
 use crate::TerminalId;
 use crate::tables::table_bytes;
-use crate::vocabulary::{LineBlanks, TakenByLines};
+use crate::vocabulary::{LineBlanks, LineEndTail};
 
 /// Layer states of texts, as far as they were met, with those that stand for them.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct RelativeLayers {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenBounds {
     depths: RelativeDepths,
-    pub(super) taken: TakenByLines,
+    pub(super) tail: LineEndTail,
 }
 
 impl RelativeLayers {
@@ -86,17 +86,17 @@ fn find_bounds(
     if recognizer.grammar().lexing() != Lexing::Longest {
         return Ok(None);
     }
-    let Some(taken) = taken_by_lines(recognizer.lexer(), marks.newline)? else {
+    let Some(tail) = line_end_tail(recognizer.lexer(), marks.newline)? else {
         return Ok(None);
     };
-    let blanks = &blanks[taken as usize];
+    let blanks = &blanks[tail as usize];
     let most = |runs: &[_]| runs.iter().map(|run: &Blanks| run.width(marks)).max().unwrap_or(0);
     let depths = RelativeDepths {
         within: most(&blanks.after_break),
         added: most(&blanks.at_front),
         brackets: blanks.longest,
     };
-    Ok(Some(TokenBounds { depths, taken }))
+    Ok(Some(TokenBounds { depths, tail }))
 }
 
 /// More states of a line's end are not followed.
@@ -105,7 +105,7 @@ const MAX_STATES: usize = 4096;
 /// Finds with what a terminal's lexemes, among all others, go on after a line break; `None` where
 /// they cannot end after any blank there and go on with another: where they can, the longest being
 /// taken, they end after the last one.
-fn taken_by_lines(lexer: &Lexer, newline: TerminalId) -> Result<Option<TakenByLines>, LexerError> {
+fn line_end_tail(lexer: &Lexer, newline: TerminalId) -> Result<Option<LineEndTail>, LexerError> {
     let after = |state, byte| {
         let next = lexer.advance(state, byte)?;
         let is_newline = |&next: &_| lexer.viable_terminals(next).contains(newline);
@@ -114,7 +114,7 @@ fn taken_by_lines(lexer: &Lexer, newline: TerminalId) -> Result<Option<TakenByLi
     // True beside a state: it is among the blanks after a line break.
     let mut seen: HashSet<(LexerState, bool)> = HashSet::new();
     let mut work = vec![(lexer.start(), false)];
-    let mut taken = TakenByLines::Returns;
+    let mut tail = LineEndTail::Returns;
     while let Some((state, counts)) = work.pop() {
         let by_blanks = [after(state, b' ')?, after(state, b'\t')?];
         let by_break = after(state, b'\n')?;
@@ -126,10 +126,10 @@ fn taken_by_lines(lexer: &Lexer, newline: TerminalId) -> Result<Option<TakenByLi
             }
             let returned = after(state, b'\r')?;
             let by_return = returned.map(|returned| after(returned, b'\n')).transpose()?;
-            taken = taken.min(match (by_break, by_return.flatten()) {
-                (None, _) => TakenByLines::Blanks,
-                (Some(_), None) => TakenByLines::Breaks,
-                (Some(_), Some(_)) => TakenByLines::Returns,
+            tail = tail.min(match (by_break, by_return.flatten()) {
+                (None, _) => LineEndTail::Blanks,
+                (Some(_), None) => LineEndTail::Breaks,
+                (Some(_), Some(_)) => LineEndTail::Returns,
             });
         }
         let by_blanks = by_blanks.into_iter().flatten().map(|next| (next, counts));
@@ -144,5 +144,5 @@ fn taken_by_lines(lexer: &Lexer, newline: TerminalId) -> Result<Option<TakenByLi
             return Ok(None);
         }
     }
-    Ok(Some(taken))
+    Ok(Some(tail))
 }

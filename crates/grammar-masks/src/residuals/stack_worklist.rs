@@ -18,8 +18,8 @@ use super::mask_reading::Reading;
 use super::node_answer::{NodeKey, QuerySubject};
 use super::simulation_context::Memos;
 use super::suffix_set::SuffixSetId;
+use crate::predecessors::Predecessors;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
-use crate::states_below::StatesBelow;
 
 /// Nodes to be looked at, in the order in which they were found.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct StackWorklist {
     /// take little each.
     deferred: Queue<DeferredId>,
     nodes: Queue<AutomatonNodeId>,
-    below: StatesBelow,
+    below: Predecessors,
     /// True when something was left to be made when it is asked for.
     is_partial: bool,
 }
@@ -97,7 +97,7 @@ impl StackWorklist {
             found_with: None,
             deferred: Queue::default(),
             nodes: Queue::default(),
-            below: StatesBelow::new(tables),
+            below: Predecessors::new(tables),
             is_partial: false,
         }
     }

@@ -1,7 +1,7 @@
 //! Runs of blanks in a vocabulary's tokens, where they tell how deep a line is.
 //!
-//! They bound what a token does to blocks by indentation. There are few: tokens with blanks after a
-//! line break mostly end there.
+//! Bounds of what a token does to blocks by indentation come of them. There are few: tokens with
+//! blanks after a line break mostly end there.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use palmette_grammar_parser::blocks::Blanks;
 
 /// Bytes with which lines' ends go on after a line break, wherever they can end there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum TakenByLines {
+pub(crate) enum LineEndTail {
     /// Blanks alone.
     #[default]
     Blanks,
@@ -20,7 +20,7 @@ pub(crate) enum TakenByLines {
     Returns,
 }
 
-impl TakenByLines {
+impl LineEndTail {
     /// Policies in their order.
     pub(crate) const ALL: [Self; 3] = [Self::Blanks, Self::Breaks, Self::Returns];
 
@@ -44,7 +44,7 @@ pub(crate) struct LineBlanks {
 
 impl LineBlanks {
     /// Runs in the tokens of a vocabulary, but for those before bytes with which lines' ends go on.
-    pub(crate) fn new(vocabulary: &Vocabulary, taken: TakenByLines) -> Self {
+    pub(crate) fn new(vocabulary: &Vocabulary, tail: LineEndTail) -> Self {
         let (mut after_break, mut at_front) = (BTreeSet::new(), BTreeSet::new());
         let mut longest = 0;
         for (_, text) in vocabulary.texts() {
@@ -56,7 +56,7 @@ impl LineBlanks {
                     (b'\t', Some((_, blanks))) => blanks.tabs += 1,
                     (_, begun) => {
                         let ended = begun.take();
-                        if let Some((found, blanks)) = ended.filter(|_| !taken.goes_on(&text[at..]))
+                        if let Some((found, blanks)) = ended.filter(|_| !tail.goes_on(&text[at..]))
                         {
                             found.insert(blanks);
                         }

@@ -6,6 +6,6 @@ mod name_tokens;
 mod spellings;
 
 pub use fingerprint::VocabularyFingerprint;
-pub(crate) use line_blanks::{LineBlanks, TakenByLines};
+pub(crate) use line_blanks::{LineBlanks, LineEndTail};
 pub use name_tokens::NameTokens;
 pub use spellings::{NumberedTokens, Spellings};

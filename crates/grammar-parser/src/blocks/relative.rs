@@ -4,7 +4,7 @@
 //! few depths, those of the blanks that some token has between a line break and what comes then; so
 //! most blocks compare alike with all of them, and `[1, 2]` stands for `[4, 8]`.
 //!
-//! What stands for others is the least that compares alike: depths up to the largest of a line
+//! The least that compares alike stands for all others: depths up to the largest of a line
 //! within a token stay as they are, and so do distances from the depth of the line in progress up
 //! to the blanks that a token adds to it. Of others the order is kept.
 

@@ -237,6 +237,18 @@ impl Tables {
         )
     }
 
+    /// Terminals for which a state has an action, and `always`.
+    pub fn expected(&self, state: StateId, always: &TerminalSet) -> TerminalSet {
+        let mut expected = always.clone();
+        let shifted = self.shifts(state).iter().map(|&(terminal, _)| terminal);
+        let reduced = self.reductions(state).filter_map(|(_, after)| after);
+        let reduced = reduced.flat_map(|after| after.iter());
+        for terminal in shifted.chain(reduced).filter(|&terminal| terminal != self.end()) {
+            expected.insert(terminal);
+        }
+        expected
+    }
+
     /// Target of a nonterminal that may begin in a state.
     #[inline]
     pub fn goto(&self, state: StateId, head: NonterminalId) -> Option<StateId> {

@@ -34,7 +34,7 @@ impl Contexts {
         let mut made = Self { of_state: Vec::with_capacity(tables.num_states()), sets: Vec::new() };
         for state in tables.states() {
             let guards = guards.get(state.index()).cloned().unwrap_or_default();
-            let set = (actions(tables, state, always), guards);
+            let set = (tables.expected(state, always), guards);
             let next = ContextId(made.sets.len() as u32);
             let id = *numbers.entry(set).or_insert_with_key(|set: &(TerminalSet, Guards)| {
                 made.sets.push(set.clone());
@@ -118,16 +118,4 @@ impl ContextualStates {
         self.known.insert((next, context), found);
         Ok(found)
     }
-}
-
-/// The terminals for which a state has an action, and `always`.
-fn actions(tables: &Tables, state: StateId, always: &TerminalSet) -> TerminalSet {
-    let mut set = always.clone();
-    let shifted = tables.shifts(state).iter().map(|&(terminal, _)| terminal);
-    let reduced = tables.reductions(state).filter_map(|(_, after)| after);
-    let reduced = reduced.flat_map(|after| after.iter());
-    for terminal in shifted.chain(reduced).filter(|&terminal| terminal != tables.end()) {
-        set.insert(terminal);
-    }
-    set
 }

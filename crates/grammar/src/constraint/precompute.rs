@@ -103,8 +103,8 @@ impl GrammarConstraint {
     /// text can be read in several ways or there are blocks, positions that texts come by are
     /// visited, each with one byte of each kind that its lexemes tell apart.
     ///
-    /// Where lexemes depend on the parser's contexts, none of them is missed, and no stack: at its
-    /// end it [is complete](Precomputed::is_complete).
+    /// No lexeme and no stack is missed where lexemes depend on the parser's contexts: at its end
+    /// it [is complete](Precomputed::is_complete).
     ///
     /// What is reached by names which the grammar spells and by common bytes goes before others,
     /// and places where tokens are likely to be cut before those within tokens.

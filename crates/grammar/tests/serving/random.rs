@@ -236,7 +236,7 @@ proptest! {
         }
     }
 
-    /// Where lexemes begin by the parser's contexts, all stacks there may be are known.
+    /// Stacks are all known where lexemes begin by the parser's contexts.
     #[test]
     fn nothing_at_all_is_left_of_contextual_grammars(
         grammar in generate::text_grammar(),

@@ -90,7 +90,7 @@ impl CallLedger {
     /// Reads the messages of a chat, as OpenAI spells them.
     ///
     /// # Errors
-    /// For the first call or result that cannot stand where it does.
+    /// Names the first call or result that cannot stand where it does.
     pub fn check(messages: &[Value]) -> Result<(), Fault> {
         let mut ledger = Self::default();
         let named = |id: &Value| match id {

@@ -1,6 +1,6 @@
 //! Absence of a constraint: mask rows that allow every code (STATIC §5.2, "unconstrained").
 //!
-//! What writing the rows takes, whatever is in them: the floor under the other engines' steps.
+//! Writing the rows is all there is to it: the floor under the other engines' steps.
 
 use super::{Engine, allow_all, try_all_codes};
 use crate::generate::Shape;

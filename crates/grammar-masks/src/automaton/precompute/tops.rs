@@ -1,7 +1,7 @@
 //! Topmost states after a terminal, on all stacks with some state on top.
 //!
-//! Of a stack as much is known as was pushed since; below that may be whatever [any
-//! stack](StatesBelow) has there.
+//! Known is of a stack what was pushed since; below that may be whatever [any
+//! stack](Predecessors) has there.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::lr::{RuleId, StateId, Tables};
 use palmette_grammar_parser::recognizer::Recognizer;
 
-use crate::states_below::StatesBelow;
+use crate::predecessors::Predecessors;
 use crate::{TerminalId, TerminalSet};
 
 /// Memo of topmost states after terminals.
 #[derive(Debug)]
-pub(super) struct TopsAfter {
-    below: StatesBelow,
+pub(super) struct SuccessorTops {
+    below: Predecessors,
     known: HashMap<(StateId, TerminalId), Arc<[StateId]>>,
     num_known: usize,
     /// Terminals for which a state does something, by state, where lexers do not know of parsers.
@@ -29,7 +29,7 @@ type KnownStates = Vec<StateId>;
 /// More known states are forgotten from the bottom, or rules without symbols could push for ever.
 const MAX_STATES: usize = 8;
 
-impl TopsAfter {
+impl SuccessorTops {
     pub(super) fn new(recognizer: &Recognizer) -> Self {
         let tables = recognizer.parser().tables();
         let expected = match &recognizer.layer().indentation {
@@ -37,17 +37,21 @@ impl TopsAfter {
             Some(marks) => {
                 let mut dropped = recognizer.ignored().clone();
                 dropped.insert(marks.newline);
-                tables.states().map(|state| expected(tables, state, &dropped)).collect()
+                tables.states().map(|state| tables.expected(state, &dropped)).collect()
             }
         };
-        let below = StatesBelow::new(tables);
+        let below = Predecessors::new(tables);
         Self { below, known: HashMap::new(), num_known: 0, expected }
     }
 
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         let entry = size_of::<((StateId, TerminalId), Arc<[StateId]>)>();
-        self.below.bytes() + self.known.capacity() * entry + self.num_known * size_of::<StateId>()
+        let expected = self.expected.iter().map(|set| set.num_terminals() / 8).sum::<usize>();
+        expected
+            + self.below.bytes()
+            + self.known.capacity() * entry
+            + self.num_known * size_of::<StateId>()
     }
 
     /// True when a lexeme in progress may become something that a parser with this state on top
@@ -129,8 +133,9 @@ impl TopsAfter {
     fn reduce(&mut self, tables: &Tables, stack: &[StateId], rule: RuleId, to: &mut Closure) {
         let (length, head) = (tables.rules().length(rule), tables.rules().head(rule));
         let mut push = |below: &[StateId]| {
-            let target = below.last().and_then(|&base| tables.goto(base, head));
-            to.work_on(target.map(|target| pushed(below, target)));
+            if let Some(target) = below.last().and_then(|&base| tables.goto(base, head)) {
+                to.add(pushed(below, target));
+            }
         };
         match stack.len().checked_sub(length).filter(|&left| left > 0) {
             Some(left) => push(&stack[..left]),
@@ -140,20 +145,6 @@ impl TopsAfter {
             }
         }
     }
-}
-
-/// Terminals that a state takes, or reduces before, and `always`.
-fn expected(tables: &Tables, state: StateId, always: &TerminalSet) -> TerminalSet {
-    let mut expected = always.clone();
-    for &(terminal, _) in tables.shifts(state) {
-        expected.insert(terminal);
-    }
-    for set in tables.reductions(state).filter_map(|(_, lookahead)| lookahead) {
-        set.iter().filter(|&terminal| terminal != tables.end()).for_each(|terminal| {
-            expected.insert(terminal);
-        });
-    }
-    expected
 }
 
 /// Stacks, each of which is worked on once.
@@ -175,12 +166,6 @@ impl Closure {
     fn add(&mut self, stack: KnownStates) {
         if self.seen.insert(stack.clone()) {
             self.work.push(stack);
-        }
-    }
-
-    fn work_on(&mut self, stack: Option<KnownStates>) {
-        if let Some(stack) = stack {
-            self.add(stack);
         }
     }
 }

@@ -19,7 +19,7 @@ use palmette_grammar_regex::expressions::Horizon;
 use palmette_grammar_regex::{ByteSet, fingerprint};
 
 use super::likely::{self, Cost, Kind, Token};
-use super::tops::TopsAfter;
+use super::tops::SuccessorTops;
 use crate::{Budget, TerminalId};
 
 /// Entries to be visited, the likeliest first; none is left out.
@@ -41,7 +41,7 @@ pub(super) struct Worklist {
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, LexemeOnState>,
     /// Topmost states after terminals, where lexemes begin by these alone.
-    tops: Option<TopsAfter>,
+    tops: Option<SuccessorTops>,
     /// Terminals that ended on a state, with what the next lexeme begins in.
     ended_on: HashSet<(StateId, TerminalId, LexerState)>,
     steps: HashMap<LexerState, Arc<[Step]>>,
@@ -133,7 +133,7 @@ impl Worklist {
             seen: HashSet::new(),
             seen_stacks: HashSet::new(),
             on_top: HashMap::new(),
-            tops: by_tops.then(|| TopsAfter::new(recognizer)),
+            tops: by_tops.then(|| SuccessorTops::new(recognizer)),
             ended_on: HashSet::new(),
             steps: HashMap::new(),
             positions: Positions::Needless,
@@ -168,7 +168,7 @@ impl Worklist {
         self.open.len() * size_of::<((Cost, usize), OpenVisit)>()
             + self.seen.len() * 2 * size_of::<LexemeOnTop>()
             + self.ended_on.len() * 2 * size_of::<(StateId, TerminalId, LexerState)>()
-            + self.tops.as_ref().map_or(0, TopsAfter::bytes)
+            + self.tops.as_ref().map_or(0, SuccessorTops::bytes)
             + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
     }
 

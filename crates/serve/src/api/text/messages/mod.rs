@@ -28,9 +28,9 @@ use output::Head;
 
 /// Writes the next message of a conversation.
 ///
-/// As Anthropic spells it: the whole conversation is sent each time, since nothing is stored, and
-/// `max_tokens` with it. With
-/// `stream` the answer comes in parts, server-sent events, of which `message_stop` is the last.
+/// Members are Anthropic's. The whole conversation is sent each time, since nothing is stored, and
+/// `max_tokens` with it. With `stream` the answer comes in parts, server-sent events, of which
+/// `message_stop` is the last.
 #[utoipa::path(
     post, path = "/v1/messages", operation_id = "create_message", tag = "text", request_body = MessageBody,
     responses(

@@ -10,11 +10,11 @@ use palmette_core::vocabulary_trie::Visit;
 use palmette_grammar_regex::ByteSet;
 
 use super::suffix_trie::{SuffixId, SuffixTries};
-use crate::vocabulary::TakenByLines;
+use crate::vocabulary::LineEndTail;
 
 /// Lines' ends in what is left of tokens at a place: bounds of what they ask of blocks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LineEndsBelow {
+pub(super) struct LineEndBounds {
     /// Largest number of brackets that are closed before one begins.
     pub(super) num_closed: u32,
     /// True where one may end after a line break, so that depths matter.
@@ -29,7 +29,7 @@ pub(super) struct LineEndBytes {
     /// First bytes of brackets that close.
     pub(super) close: ByteSet,
     /// Bytes with which all lines' ends go on after a line break, beside blanks.
-    pub(super) taken: TakenByLines,
+    pub(super) tail: LineEndTail,
 }
 
 /// Knowledge of a line on the way along a token.
@@ -43,7 +43,7 @@ enum Along {
     Returned,
 }
 
-impl LineEndsBelow {
+impl LineEndBounds {
     /// Looks at all that is left of tokens at a place; `None` where no line's end may begin in it.
     pub(super) fn find(
         suffixes: &SuffixTries,
@@ -63,11 +63,9 @@ impl LineEndsBelow {
                     let (along, may_end) = match (along, node.byte) {
                         (Along::OneLine | Along::Returned, b'\n') => (Along::Broken, false),
                         (Along::OneLine, _) => (Along::OneLine, false),
-                        (Along::Broken, b'\n') => {
-                            (Along::Broken, bytes.taken < TakenByLines::Breaks)
-                        }
+                        (Along::Broken, b'\n') => (Along::Broken, bytes.tail < LineEndTail::Breaks),
                         (Along::Broken, b' ' | b'\t') => (Along::Broken, false),
-                        (Along::Broken, b'\r') if bytes.taken == TakenByLines::Returns => {
+                        (Along::Broken, b'\r') if bytes.tail == LineEndTail::Returns => {
                             // A token may end there, and then a lexeme that begins with it too.
                             (Along::Returned, !trie.own_ranks(node.index).is_empty())
                         }

@@ -10,7 +10,7 @@ use palmette_grammar_parser::lr::{StateId, Tables};
 
 /// States so many below one on some stack.
 #[derive(Debug)]
-pub(crate) struct StatesBelow {
+pub(crate) struct Predecessors {
     /// States one below, by state.
     next: Vec<Vec<StateId>>,
     /// Memo, as far as memory allows; they are found again otherwise.
@@ -21,7 +21,7 @@ pub(crate) struct StatesBelow {
 /// Number of states that are kept, in some megabytes.
 const MAX_KNOWN: usize = 1 << 20;
 
-impl StatesBelow {
+impl Predecessors {
     pub(crate) fn new(tables: &Tables) -> Self {
         let mut next = vec![Vec::new(); tables.num_states()];
         for state in tables.states() {
